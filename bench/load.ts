@@ -1,129 +1,38 @@
 // The load generator, in its own process. It only counts and measures.
-import { sessionNumber } from './bodies.ts'
 import { ClientConnection } from './client-connection.ts'
-import type { WireAnswer } from './client-connection.ts'
+import { Clients } from './clients.ts'
 import type { LoadCommand, LoadReport, Target } from './protocol.ts'
+import { drainMs, Tally } from './tally.ts'
 
-const maxFailures = 50
-/** How long answers may take to arrive after the run's time is up. */
-const drainMs = 30_000
 const openConnectionsAtFirst = 16
 const maxOpenConnections = 256
 const idleConnectsAtOnce = 200
 const openTickMs = 1
 
-/** Counts the results of one run, and ends it once. */
-class Tally {
-  readonly latenciesUs: number[] = []
-  answers = 0
-  #shortestBytes = Number.POSITIVE_INFINITY
-  #failures: Record<string, number> = {}
-  #failureCount = 0
-  #lastAnswerMs = performance.now()
-  readonly #startMs = performance.now()
-
-  see(answer: WireAnswer): void {
-    if (answer.status !== 200) return this.fail(`status ${answer.status}`)
-    this.answers++
-    this.#shortestBytes = Math.min(this.#shortestBytes, answer.bodyBytes)
-    this.#lastAnswerMs = performance.now()
-  }
-
-  fail(reason: string): void {
-    this.#failures[reason] = (this.#failures[reason] ?? 0) + 1
-    this.#failureCount++
-  }
-
-  get isHopeless(): boolean {
-    return this.#failureCount >= maxFailures
-  }
-
-  report(): LoadReport {
-    return {
-      answers: this.answers,
-      elapsedMs: this.#lastAnswerMs - this.#startMs,
-      shortestBytes: this.answers === 0 ? 0 : this.#shortestBytes,
-      failures: this.#failures,
-      latenciesUs: this.latenciesUs,
-      idleOpen: idle.size,
-    }
-  }
-}
-
-/** What each connection sends: the same request each time, or the turns of a session, and then those of another one. */
-class Sessions {
-  readonly #turns: readonly Buffer[]
-  /** Where the number of the session is in a request; -1 if it has none. */
-  readonly #numberAt: readonly number[]
-  readonly #sent = new WeakMap<ClientConnection, { number: string; turn: number }>()
-  #started = 0
-
-  constructor(requests: readonly string[]) {
-    this.#turns = requests.map((request) => Buffer.from(request))
-    this.#numberAt = this.#turns.map((request) => request.indexOf(sessionNumber))
-  }
-
-  next(connection: ClientConnection): Buffer {
-    if (this.#turns.length === 1) return this.#turns[0]!
-    let session = this.#sent.get(connection)
-    if (session === undefined || session.turn === this.#turns.length) {
-      session = { number: String(++this.#started).padStart(sessionNumber.length, '0'), turn: 0 }
-      this.#sent.set(connection, session)
-    }
-    const turn = session.turn++
-    const request = Buffer.from(this.#turns[turn]!)
-    request.write(session.number, this.#numberAt[turn]!, 'latin1')
-    return request
-  }
-}
+/** Clients that stay connected between runs, by the name that the command gives them. */
+const kept = new Map<string, Clients>()
 
 async function runClosed(command: LoadCommand & { do: 'closed' }): Promise<LoadReport> {
-  const { target, besides = [], connections: count, maxRequests, durationMs } = command
-  const targets = [target, ...besides].map(({ port, requests }) => ({ port, sessions: new Sessions(requests) }))
-  const tally = new Tally()
-  const open = new Set<ClientConnection>()
-  const endMs = performance.now() + durationMs
-  let sent = 0
-  await new Promise<void>((resolve) => {
-    const giveUp = setTimeout(() => {
-      tally.fail('no answer in time')
-      resolve()
-    }, durationMs + drainMs)
-    const next = (connection: ClientConnection, sessions: Sessions): void => {
-      if (sent < maxRequests && performance.now() < endMs && !tally.isHopeless) {
-        sent++
-        connection.send(sessions.next(connection))
-        return
-      }
-      connection.destroy()
-    }
-    const connectOne = ({ port, sessions }: (typeof targets)[number]): void => {
-      open.add(
-        new ClientConnection(port, {
-          onOpen: (connection) => next(connection, sessions),
-          onAnswer: (connection, answer) => {
-            tally.see(answer)
-            connection.rest()
-            next(connection, sessions)
-          },
-          onClosed: (connection, error) => {
-            open.delete(connection)
-            if (connection.isAwaiting) tally.fail(error ?? 'closed without an answer')
-            else if (error !== undefined) tally.fail(error)
-            const isOver = sent >= maxRequests || performance.now() >= endMs || tally.isHopeless
-            if (!isOver) connectOne({ port, sessions })
-            else if (open.size === 0) {
-              clearTimeout(giveUp)
-              resolve()
-            }
-          },
-        }),
-      )
-    }
-    for (let index = 0; index < count; index++) connectOne(targets[index % targets.length]!)
-  })
-  for (const connection of open) connection.destroy()
-  return tally.report()
+  const { target, besides = [], connections, maxRequests, durationMs } = command
+  const clients = new Clients([target, ...besides], connections)
+  const report = await clients.run(durationMs, maxRequests)
+  clients.disconnect()
+  return report
+}
+
+function keep({ clients, target, connections }: LoadCommand & { do: 'keep' }): LoadReport {
+  kept.set(clients, new Clients([target], connections))
+  return new Tally().report()
+}
+
+async function runKept({ clients, durationMs }: LoadCommand & { do: 'run-kept' }): Promise<LoadReport> {
+  return await kept.get(clients)!.run(durationMs)
+}
+
+function dropKept(): LoadReport {
+  for (const clients of kept.values()) clients.disconnect()
+  kept.clear()
+  return new Tally().report()
 }
 
 async function runOpen(target: Target, perSecond: number, durationMs: number): Promise<LoadReport> {
@@ -197,11 +106,11 @@ async function holdIdle(port: number, count: number): Promise<LoadReport> {
     return (idle.size >= count || tally.isHopeless) && connecting === 0
   }, drainMs)
   if (!isDone) tally.fail('not all connected in time')
-  return tally.report()
+  return tally.report(idle.size)
 }
 
 function dropIdle(): LoadReport {
-  const report = new Tally().report()
+  const report = new Tally().report(idle.size)
   for (const connection of idle) connection.destroy()
   return report
 }
@@ -219,12 +128,24 @@ async function until(isTrue: () => boolean, timeoutMs: number): Promise<boolean>
   })
 }
 
-async function obey(command: LoadCommand): Promise<void> {
-  if (command.do === 'closed') process.send?.(await runClosed(command))
-  else if (command.do === 'open') process.send?.(await runOpen(command.target, command.perSecond, command.durationMs))
-  else if (command.do === 'hold-idle') process.send?.(await holdIdle(command.port, command.count))
-  else process.send?.(dropIdle())
+async function obey(command: LoadCommand): Promise<LoadReport> {
+  switch (command.do) {
+    case 'closed':
+      return await runClosed(command)
+    case 'keep':
+      return keep(command)
+    case 'run-kept':
+      return await runKept(command)
+    case 'drop-kept':
+      return dropKept()
+    case 'open':
+      return await runOpen(command.target, command.perSecond, command.durationMs)
+    case 'hold-idle':
+      return await holdIdle(command.port, command.count)
+    case 'drop-idle':
+      return dropIdle()
+  }
 }
 
-process.on('message', (command: LoadCommand) => void obey(command))
+process.on('message', (command: LoadCommand) => void obey(command).then((report) => process.send?.(report)))
 process.on('disconnect', () => process.exit(0))

@@ -41,6 +41,10 @@ export type LoadCommand =
       readonly maxRequests: number
       readonly durationMs: number
     }
+  /** The same in several runs of clients that stay connected and continue their sessions; `clients` is their name. */
+  | { readonly do: 'keep'; readonly clients: string; readonly target: Target; readonly connections: number }
+  | { readonly do: 'run-kept'; readonly clients: string; readonly durationMs: number }
+  | { readonly do: 'drop-kept' }
   /** Requests are sent at a fixed rate, whether or not earlier ones were answered. */
   | { readonly do: 'open'; readonly target: Target; readonly perSecond: number; readonly durationMs: number }
   /** Opens connections that send nothing. */

@@ -22,11 +22,55 @@ const coveredShare = 0.95
 
 /** The range that contains 95 % of the ratios of means when the values of both are drawn again (bootstrap). */
 export function bootstrapRange(values: readonly number[], reference: readonly number[]): [number, number] {
-  const drawn = (from: readonly number[]): number =>
-    mean(from.map(() => from[Math.floor(Math.random() * from.length)]!))
-  const ratios = Array.from({ length: resamples }, () => drawn(values) / drawn(reference))
+  return rangeOf(() => mean(draw(values)) / mean(draw(reference)))
+}
+
+function rangeOf(ratio: () => number): [number, number] {
+  const ratios = Array.from({ length: resamples }, ratio)
   const outside = (1 - coveredShare) / 2
   return [quantile(ratios, outside), quantile(ratios, 1 - outside)]
+}
+
+function draw<T>(from: readonly T[]): T[] {
+  return from.map(() => from[Math.floor(Math.random() * from.length)]!)
+}
+
+/** What was measured in one round, for so many answers. */
+export interface Sum {
+  readonly amount: number
+  readonly count: number
+}
+
+/**
+ * The ratio of all that was measured per answer in rounds that several processes took in turns, and the range that contains
+ * 95 % of the ratios when the processes and then the rounds are drawn again.
+ */
+export function ratioOfSums(processes: readonly (readonly Sum[])[], reference: readonly (readonly Sum[])[]) {
+  const rounds = [...processes[0]!.keys()]
+  const ratioIn = (pairs: readonly number[], drawn: readonly number[]): number =>
+    perAnswer(pairs, drawn, processes) / perAnswer(pairs, drawn, reference)
+  const [from, to] = rangeOf(() => ratioIn(draw([...processes.keys()]), draw(rounds)))
+  return { ratio: ratioIn([...processes.keys()], rounds), from, to }
+}
+
+function perAnswer(own: readonly number[], rounds: readonly number[], processes: readonly (readonly Sum[])[]): number {
+  let [amount, count] = [0, 0]
+  for (const process of own) {
+    for (const round of rounds) {
+      const sum = processes[process]![round]!
+      amount += sum.amount
+      count += sum.count
+    }
+  }
+  return amount / count
+}
+
+/** The same items in random order. */
+export function shuffled<T>(list: readonly T[]): T[] {
+  return list
+    .map((item) => ({ item, place: Math.random() }))
+    .toSorted((a, b) => a.place - b.place)
+    .map(({ item }) => item)
 }
 
 /** One ratio for each round in which both were measured, so that a slow minute of the machine affects both equally. */

@@ -7,7 +7,7 @@ import { programFolder, repository } from '../programs.ts'
 import type { UpstreamMode } from '../protocol.ts'
 import { enterOne, maxRequestsPerRun } from '../rounds.ts'
 import type { Row } from '../rows.ts'
-import { bootstrapRange, mean } from '../statistics.ts'
+import { bootstrapRange, mean, shuffled } from '../statistics.ts'
 
 /** Processes of each program: two processes of the same program differ by up to 25 %, for as long as they run. */
 const processesEach = 4
@@ -126,11 +126,4 @@ function compareThreads(scenario: ScenarioName, processes: readonly Process[]): 
 function leastMean(values: readonly number[]): number {
   const counted = Math.max(1, Math.round(values.length * leastShare))
   return mean(values.toSorted((a, b) => a - b).slice(0, counted))
-}
-
-function shuffled<T>(list: readonly T[]): T[] {
-  return list
-    .map((item) => ({ item, place: Math.random() }))
-    .toSorted((a, b) => a.place - b.place)
-    .map(({ item }) => item)
 }

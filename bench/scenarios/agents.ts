@@ -12,6 +12,11 @@ const aimAtMost = 1.05
 const firstWarmUps = 4
 const connections = 32
 const plain = 'without sessions and marks'
+const control = 'without (control)'
+const both = 'with both'
+
+/** The signal on which the process writes its sessions, as it does every 250 ms: see `without-sessions.ts`. */
+const writeSessions = 'SIGUSR2'
 
 interface AgentLoad {
   readonly format: AgentFormat
@@ -57,12 +62,14 @@ async function measureLoad(
 ): Promise<Row[]> {
   const mode: UpstreamMode = isStreamed ? { name: 'burst', events: 200 } : { name: 'whole', bodyBytes: 1024 }
   const contenders: Contender[] = []
-  for (const label of [plain, 'with both']) {
-    const kind = `agent ${format} ${size}${isStreamed ? ' streamed' : ''}${label === plain ? ' plain' : ''}` as const
-    const contender = await enterOne(bench, scenario, { label, gateway, kind, mode, warm: true, warmUps })
+  for (const label of [plain, control, both]) {
+    const kind = `agent ${format} ${size}${isStreamed ? ' streamed' : ''}${label === both ? '' : ' plain'}` as const
+    const contender = await enterOne(bench, scenario, { label, gateway, kind, mode, warm: label !== control, warmUps })
     if (contender !== undefined) contenders.push(contender)
   }
   const how = format === 'messages' ? 'relayed' : 'translated'
   const figure = `CPU µs/${how} turn, ${size}, ${isStreamed ? 'streamed' : 'whole'}`
-  return await compareInShortRounds(bench, contenders, { scenario, figure, connections, reference: plain, aimAtMost })
+  const settle = ({ gateway: { pid } }: Contender): void => void process.kill(pid, writeSessions)
+  const comparison = { scenario, figure, connections, reference: plain, control, aimAtMost, settle }
+  return await compareInShortRounds(bench, contenders, comparison)
 }

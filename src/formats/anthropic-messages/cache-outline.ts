@@ -1,12 +1,12 @@
 import type { CacheLifetime } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import {
+  cacheBlock,
   innerMarks,
   isForcedChoice,
   isMarkableText,
   lifetimeOf,
-  placedBlock,
-  type PlacedBlock,
+  PlacedBlocks,
   type PlacedOutline,
   TurnBounds,
 } from '../cache/placed-blocks.ts'
@@ -19,26 +19,26 @@ const markable = new Set<Json | undefined>(['image', 'document', 'tool_use', 'to
 export function outlineOf(body: JsonObject): PlacedOutline {
   const outline = new OutlineBuilder()
   const { tools, system, messages, tool_choice: choice, cache_control: automatic } = body
-  if (isArray(tools)) for (const [index, tool] of tools.entries()) outline.addTool(tool, index)
-  const toolsEnd = outline.blocks.length
+  if (isArray(tools)) for (let index = 0; index < tools.length; index += 1) outline.addTool(tools[index], index)
+  const toolsEnd = outline.length
   outline.addContent('system', -1, system)
-  const systemEnd = outline.blocks.length
+  const systemEnd = outline.length
   const list = isArray(messages) ? messages : []
   const bounds = new TurnBounds(systemEnd)
   for (let index = 0; index < list.length; index += 1) {
     const message = list[index]
     if (!isObject(message)) continue
-    const from = outline.blocks.length
+    const from = outline.length
     outline.addContent('messages', index, message['content'])
     const { role, content } = message
-    bounds.add(role === 'assistant', from, outline.blocks.length)
+    bounds.add(role === 'assistant', from, outline.length)
     if (role === 'user') bounds.addUser(!startsWithResult(content))
   }
   outline.addAutomatic(automatic)
-  const { blocks, taken } = outline
+  const { placed, taken } = outline
   const { answerStart, earlierTask, end } = bounds
   const forcesCall = isForcedChoice(choice)
-  return { blocks, toolsEnd, systemEnd, forcesCall, answerStart, earlierTask, end, taken }
+  return { placed, blocks: placed.blocks, toolsEnd, systemEnd, forcesCall, answerStart, earlierTask, end, taken }
 }
 
 /** Results of tools come before everything else in a message. */
@@ -48,17 +48,21 @@ function startsWithResult(content: Json | undefined): boolean {
 }
 
 class OutlineBuilder {
-  readonly blocks: PlacedBlock[] = []
+  readonly placed = new PlacedBlocks()
   taken = 0
+
+  get length(): number {
+    return this.placed.blocks.length
+  }
 
   addTool(tool: Json | undefined, index: number): void {
     const isPlain = isObject(tool) && isObject(tool['input_schema']) && tool['defer_loading'] !== true
     const isMarkable = isPlain && tool['cache_control'] === undefined
-    this.#add('tools', index, -1, isMarkable, isObject(tool) ? lifetimeOf(tool['cache_control']) : undefined)
+    this.#add(index, -1, isMarkable, isObject(tool) ? lifetimeOf(tool['cache_control']) : undefined)
   }
 
   addContent(member: 'system' | 'messages', index: number, content: Json | undefined): void {
-    if (typeof content === 'string') this.#add(member, index, -1, isMarkableText(content), undefined)
+    if (typeof content === 'string') this.#add(index, -1, isMarkableText(content), undefined)
     if (!isArray(content)) return
     for (let part = 0; part < content.length; part += 1) {
       const block = content[part]
@@ -73,29 +77,24 @@ class OutlineBuilder {
     const lifetime = lifetimeOf(control)
     if (lifetime === undefined) return
     this.taken += 1
-    const last = this.blocks.findLastIndex(({ isMarkable }) => isMarkable)
-    if (last >= 0) this.blocks[last] = { ...this.blocks[last]!, isMarkable: false, lifetime }
+    const { blocks } = this.placed
+    const last = blocks.findLastIndex(({ isMarkable }) => isMarkable)
+    if (last >= 0) blocks[last] = cacheBlock(false, lifetime)
   }
 
   #addBlock(member: 'system' | 'messages', index: number, part: number, block: Json | undefined): void {
-    if (!isObject(block)) return this.#add(member, index, part, false, undefined)
+    if (!isObject(block)) return this.#add(index, part, false, undefined)
     const { type, text, cache_control: control } = block
     const isMarkable = control === undefined && (type === 'text' ? isMarkableText(text) : markable.has(type))
     const own = lifetimeOf(control)
-    if (member === 'system' || type === 'text') return this.#add(member, index, part, isMarkable, own)
+    if (member === 'system' || type === 'text') return this.#add(index, part, isMarkable, own)
     const inner = innerMarks(block)
     this.taken += own === undefined ? Math.max(0, inner.length - 1) : inner.length
-    this.#add(member, index, part, isMarkable, own ?? (inner.includes('1h') ? '1h' : inner[0]))
+    this.#add(index, part, isMarkable, own ?? (inner.includes('1h') ? '1h' : inner[0]))
   }
 
-  #add(
-    member: PlacedBlock['member'],
-    index: number,
-    part: number,
-    isMarkable: boolean,
-    lifetime: CacheLifetime | undefined,
-  ): void {
+  #add(index: number, part: number, isMarkable: boolean, lifetime: CacheLifetime | undefined): void {
     if (lifetime !== undefined) this.taken += 1
-    this.blocks.push(placedBlock({ member, index, part }, isMarkable, lifetime))
+    this.placed.add(index, part, isMarkable, lifetime)
   }
 }

@@ -38,12 +38,20 @@ export function insertionsOf(
   marks: readonly MarkInsertion[],
 ): readonly JsonInsertion[] {
   const insertions: JsonInsertion[] = []
-  for (const member of members) {
-    const own = marks.filter((mark) => mark.member === member.key)
-    if (own.length > 0) new Locator(bytes, member).locate(own, insertions)
+  for (const member of members)
+    if (marks.some((mark) => mark.member === member.key)) new Locator(bytes, member).locate(marks, insertions)
+  return sorted(insertions)
+}
+
+/** Sorts the few insertions where they are: entries are found from the end of each list. */
+function sorted(insertions: JsonInsertion[]): readonly JsonInsertion[] {
+  for (let from = 1; from < insertions.length; from += 1) {
+    const one = insertions[from]!
+    let at = from
+    for (; at > 0 && insertions[at - 1]!.at > one.at; at -= 1) insertions[at] = insertions[at - 1]!
+    insertions[at] = one
   }
-  // Entries are found from the end of each list.
-  return insertions.sort((one, other) => one.at - other.at)
+  return insertions
 }
 
 /** A value in the body: where it starts, and its last byte. */
@@ -58,23 +66,27 @@ interface Place {
  */
 class Locator {
   readonly #bytes: Buffer
+  readonly #key: string
   readonly #member: Place
 
-  constructor(bytes: Buffer, { valueStart, valueEnd }: JsonMember) {
+  constructor(bytes: Buffer, { key, valueStart, valueEnd }: JsonMember) {
     this.#bytes = bytes
+    this.#key = key
     this.#member = { start: this.#skipSpace(valueStart), last: this.#skipSpaceBack(valueEnd - 1) }
   }
 
+  /** Adds what to insert for the marks of this member. */
   locate(marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
     const { start, last: end } = this.#member
-    if (this.#bytes[start] === quote) return this.#wrap(this.#member, marks[0]!, found)
+    const isOwn = ({ member }: MarkInsertion): boolean => member === this.#key
+    if (this.#bytes[start] === quote) return this.#wrap(this.#member, marks.find(isOwn)!, found)
     if (this.#bytes[start] !== openBracket) return
     let most = 0
-    for (const { fromEnd } of marks) most = Math.max(most, fromEnd)
+    for (const mark of marks) if (isOwn(mark)) most = Math.max(most, mark.fromEnd)
     let last = this.#skipSpaceBack(end - 1)
     for (let fromEnd = 0; fromEnd <= most && last > start; fromEnd += 1) {
       const entry = this.#startOf(last)
-      const first = marks.find((mark) => mark.fromEnd === fromEnd)
+      const first = marks.find((mark) => mark.fromEnd === fromEnd && isOwn(mark))
       if (first !== undefined) this.#locateIn({ start: entry, last }, first, marks, found)
       last = this.#skipSpaceBack(entry - 1)
       if (this.#bytes[last] === comma) last = this.#skipSpaceBack(last - 1)
@@ -89,11 +101,11 @@ class Locator {
     if (this.#bytes[content.start] === quote) return this.#wrap(content, first, found)
     if (this.#bytes[content.start] !== openBracket) return
     let most = 0
-    for (const { fromEnd, part } of marks) if (fromEnd === first.fromEnd) most = Math.max(most, part ?? 0)
+    for (const mark of marks) if (isInEntry(mark, first)) most = Math.max(most, mark.part ?? 0)
     let at = this.#skipSpace(content.start + 1)
     for (let part = 0; part <= most && at < content.last; part += 1) {
       const end = this.#endOf(at)
-      const mark = marks.find((one) => one.fromEnd === first.fromEnd && one.part === part)
+      const mark = marks.find((one) => isInEntry(one, first) && one.part === part)
       if (mark !== undefined) this.#append({ start: at, last: end - 1 }, mark, found)
       at = this.#skipSpace(end)
       if (this.#bytes[at] === comma) at = this.#skipSpace(at + 1)
@@ -216,6 +228,11 @@ class Locator {
     while (at > from && this.#bytes[at - 1] === backslash) at -= 1
     return end - at
   }
+}
+
+/** Whether two marks are in the same entry. */
+function isInEntry(one: MarkInsertion, other: MarkInsertion): boolean {
+  return one.member === other.member && one.fromEnd === other.fromEnd
 }
 
 /** Whether a byte belongs to a number, `true`, `false`, or `null`, and not to what surrounds one. */

@@ -3,26 +3,45 @@ import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import type { CacheBlock, CacheOutline } from './plan-marks.ts'
 
-/** A block, and where it is in the request body. */
-export interface PlacedBlock extends CacheBlock {
-  /** The member of the body, and the position in its list; -1 if the member is a text. */
-  readonly member: 'tools' | 'system' | 'messages' | 'input'
+/** Where a block is in its member of the body. */
+export interface BlockPlace {
+  /** The position in the member's list; -1 if the member is a text. */
   readonly index: number
   /** The position in the content of a message; -1 if the content is a text, or the entry is the block itself. */
   readonly part: number
 }
 
 export interface PlacedOutline extends CacheOutline {
-  readonly blocks: readonly PlacedBlock[]
+  readonly placed: PlacedBlocks
 }
 
-/** A block of an outline. `lifetime` is that of the caller's own mark. */
-export function placedBlock(
-  { member, index, part }: Pick<PlacedBlock, 'member' | 'index' | 'part'>,
-  isMarkable: boolean,
-  lifetime: CacheLifetime | undefined,
-): PlacedBlock {
-  return lifetime === undefined ? { isMarkable, member, index, part } : { isMarkable, lifetime, member, index, part }
+/** No content has as many parts: a body has at most 300,000 tokens of JSON. */
+const mostParts = 2 ** 20
+
+/** Blocks with their places. A prompt has hundreds for a few marks, so equal blocks are one object, and a place is a number. */
+export class PlacedBlocks {
+  readonly blocks: CacheBlock[] = []
+  readonly #places: number[] = []
+
+  /** `lifetime` is that of the caller's own mark. */
+  add(index: number, part: number, isMarkable: boolean, lifetime: CacheLifetime | undefined): void {
+    this.blocks.push(cacheBlock(isMarkable, lifetime))
+    this.#places.push((index + 1) * mostParts + part + 1)
+  }
+
+  placeOf(at: number): BlockPlace {
+    const place = this.#places[at]!
+    return { index: Math.floor(place / mostParts) - 1, part: (place % mostParts) - 1 }
+  }
+}
+
+const plainBlock: CacheBlock = { isMarkable: false }
+const markableBlock: CacheBlock = { isMarkable: true }
+
+/** A block of an outline. */
+export function cacheBlock(isMarkable: boolean, lifetime: CacheLifetime | undefined): CacheBlock {
+  if (lifetime !== undefined) return { isMarkable, lifetime }
+  return isMarkable ? markableBlock : plainBlock
 }
 
 /** Where the newest turn of the model begins, and where the prompt ends, found while its entries are added in order. */

@@ -2,12 +2,12 @@ import type { CacheLifetime } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import type { MarkInsertion } from '../cache/insert-marks.ts'
 import {
+  type BlockPlace,
   cacheControl,
   isForcedChoice,
   isMarkableText,
   lifetimeOf,
-  placedBlock,
-  type PlacedBlock,
+  PlacedBlocks,
   type PlacedOutline,
   TurnBounds,
 } from '../cache/placed-blocks.ts'
@@ -69,7 +69,7 @@ export function relayMarks(member: 'messages' | 'input', body: JsonObject, targe
   })
 }
 
-interface PlacedMark extends Pick<PlacedBlock, 'index' | 'part'> {
+interface PlacedMark extends BlockPlace {
   /** The member that marks the block. */
   readonly mark: JsonObject
 }
@@ -87,7 +87,7 @@ function marksFor(
   // Models with another style mark the newest message themselves: only the end of the instructions is worth a mark.
   const wanted = style === 'cache_control' ? marks : marks.filter(({ reason }) => reason === 'instructions')
   return wanted.map(({ at, lifetime }) => {
-    const { index, part } = outline.blocks[at]!
+    const { index, part } = outline.placed.placeOf(at)
     return { index, part, mark: markMember(style, lifetime) }
   })
 }
@@ -104,7 +104,9 @@ function textTypeOf(member: 'messages' | 'input'): string {
 function outlineOf(member: 'messages' | 'input', body: JsonObject): PlacedOutline {
   const list = listIn(body, member)
   const hasTools = listIn(body, 'tools').length > 0
-  const blocks: PlacedBlock[] = hasTools ? [{ isMarkable: false, member: 'tools', index: -1, part: -1 }] : []
+  const placed = new PlacedBlocks()
+  const { blocks } = placed
+  if (hasTools) placed.add(-1, -1, false, undefined)
   const toolsEnd = blocks.length
   let systemEnd = -1
   const bounds = new TurnBounds(toolsEnd)
@@ -115,14 +117,14 @@ function outlineOf(member: 'messages' | 'input', body: JsonObject): PlacedOutlin
     if (systemEnd < 0 && !isInstruction && entry['type'] !== 'additional_tools') systemEnd = blocks.length
     const isAnswer = isAnswered(entry)
     const from = blocks.length
-    addContent(blocks, member, index, entry, isAnswer)
+    addContent(placed, index, entry, isAnswer)
     bounds.add(isAnswer, from, blocks.length)
   }
   const taken = blocks.filter(({ lifetime }) => lifetime !== undefined).length
   if (systemEnd < 0) systemEnd = blocks.length
   const forcesCall = isForcedChoice(body['tool_choice'])
   const { answerStart, end } = bounds
-  return { blocks, toolsEnd, systemEnd, forcesCall, answerStart, end, taken }
+  return { placed, blocks, toolsEnd, systemEnd, forcesCall, answerStart, end, taken }
 }
 
 function listIn(body: JsonObject, member: string): readonly Json[] {
@@ -135,17 +137,10 @@ function isAnswered({ role, type }: JsonObject): boolean {
   return role === 'assistant' || type === 'reasoning' || type === 'function_call' || type === 'custom_tool_call'
 }
 
-function addContent(
-  blocks: PlacedBlock[],
-  member: 'messages' | 'input',
-  index: number,
-  entry: JsonObject,
-  isAnswer: boolean,
-): void {
-  const { content } = entry
+function addContent(placed: PlacedBlocks, index: number, { content }: JsonObject, isAnswer: boolean): void {
   if (!isArray(content)) {
     const isMarkable = !isAnswer && isMarkableText(content)
-    blocks.push({ isMarkable, member, index, part: -1 })
+    placed.add(index, -1, isMarkable, undefined)
     return
   }
   for (let part = 0; part < content.length; part += 1) {
@@ -155,6 +150,6 @@ function addContent(
     const lifetime = readMark(block)
     const isText = type === 'text' || type === 'input_text'
     const isMarkable = !isAnswer && lifetime === undefined && (isText ? isMarkableText(text) : markable.has(type))
-    blocks.push(placedBlock({ member, index, part }, isMarkable, lifetime))
+    placed.add(index, part, isMarkable, lifetime)
   }
 }

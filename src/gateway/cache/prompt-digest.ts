@@ -4,7 +4,7 @@ import type { ModelRequest } from '../ports.ts'
 
 /** Items that have a digest of their own. */
 const maxItems = 1_024
-/** Members of a body that a provider reads before the conversation, or that decide whether it can read a cached one. */
+/** Members of a body that a provider reads before the conversation, or that decide whether, or how long, a cache holds it. */
 const headMembers: ReadonlySet<string> = new Set([
   'tools',
   'functions',
@@ -19,6 +19,8 @@ const headMembers: ReadonlySet<string> = new Set([
   'response_format',
   'text',
   'verbosity',
+  'cache_control',
+  'prompt_cache_retention',
 ])
 const conversationMembers: ReadonlySet<string> = new Set(['messages', 'input'])
 const closingBracket = 0x5d
@@ -47,6 +49,10 @@ export interface PromptDigest {
 
 /** A prompt with what is known of its text only while its request runs. */
 export interface ReadPrompt extends PromptDigest {
+  /** The longest earlier prompt with whose bytes the body begins. */
+  readonly follows: PromptDigest | undefined
+  /** The conversation's bytes after it; the whole body if there is none. */
+  readonly unread: Buffer
   /** Bytes from the beginning of the prompt up to the end of so many items. */
   endOf(items: number): number
   /** How many model answers it contains after so many items. */
@@ -85,6 +91,8 @@ export function digestPrompt(
     raw: bytes.raw,
     rawLength: bytes.rawLength,
     ends: [toolsEnd, systemEnd, all],
+    follows: continued,
+    unread: bytes.unread,
     endOf(count) {
       if (count === 0) return systemEnd
       itemEnds ??= endsOf(items, systemEnd, all)
@@ -121,8 +129,8 @@ export function isSameConversation(one: PromptDigest, other: PromptDigest): bool
 interface DigestedBytes extends Pick<PromptDigest, 'raw' | 'rawLength'> {
   /** All bytes that count. */
   readonly length: number
-  /** The longest earlier prompt with whose bytes the body begins. */
-  readonly continued: PromptDigest | undefined
+  readonly continued: ReadPrompt['follows']
+  readonly unread: Buffer
 }
 
 /** Reads the bytes once: the checksum where an earlier prompt ended is one on the way to the end. */
@@ -144,7 +152,8 @@ function digestBytes(request: DigestedRequest, count: number, earlier: readonly 
     at = before.rawLength
     if (raw === before.raw) continued = before
   }
-  return { raw: checksum(value.subarray(at, rawLength), raw), rawLength, length, continued }
+  const unread = continued === undefined ? request.bytes : value.subarray(continued.rawLength)
+  return { raw: checksum(value.subarray(at, rawLength), raw), rawLength, length, continued, unread }
 }
 
 /** What comes before the items. */

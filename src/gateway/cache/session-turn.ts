@@ -14,6 +14,7 @@ import { verdictOf } from './verdict.ts'
 /** Writing to a cache costs this much more than reading it for the first time, at providers that charge for it. */
 const writeFactorOfMarks = 1.25
 const microdollars = 1_000_000
+const nothing = Buffer.alloc(0)
 /** The longest wait for a backend that holds the cache, seconds (contract 45.6). */
 const longestWaitSeconds = 10
 
@@ -133,13 +134,14 @@ export class SessionTurn {
 
   /** An attempt at one of the backends began to answer. `isCacheable`: its provider caches a body like the one sent. */
   answeredBy({ target, startedMs }: BegunAttempt, backends: readonly Backend[], isCacheable: boolean): void {
-    const { bytes, clock, prompt, changes } = this.#options
+    const { clock, prompt, changes } = this.#options
     const backend = backends.find(({ id }) => id === target.id) ?? target
+    const domain = cacheDomainOf(backend)
     this.#answer = {
-      domain: cacheDomainOf(backend),
+      domain,
       backend: backend.id,
       startedMs: clock.nowMs() - (clock.monotonicMs() - startedMs),
-      lifetimeMs: cacheLifetimeMs(target, bytes),
+      lifetimeMs: this.#lifetimeMs(target, domain),
       marked: isCacheable,
     }
     changes.answered(prompt, this.#answer)
@@ -149,6 +151,20 @@ export class SessionTurn {
   verdict(usage: Usage | undefined): CacheVerdict | undefined {
     const { continued, prompt, client } = this.#options
     return this.#answer && verdictOf({ continued, prompt, answer: this.#answer, client }, usage)
+  }
+
+  /** If no mark of the previous turn asked for a longer lifetime, only what was added is searched for one. */
+  #lifetimeMs(target: Backend, domain: string): number {
+    const { bytes, continued, prompt } = this.#options
+    const branch = continued?.branch
+    const holder = branch?.holders[0]
+    const isSearched =
+      branch !== undefined &&
+      branch.prompt === prompt.follows &&
+      holder?.domain === domain &&
+      holder.items === branch.prompt.count &&
+      holder.lifetimeMs === cacheLifetimeMs(target, nothing)
+    return cacheLifetimeMs(target, isSearched ? prompt.unread : bytes)
   }
 
   /** The answer ended, and this is what its provider counted. */
