@@ -7,8 +7,8 @@ import { ratioOfSums, shuffled, type Sum } from '../statistics.ts'
 
 /** The machine's speed changes within seconds, so contenders take turns faster than that. */
 const roundMs = 150
-/** `--rounds` says how many of the rounds of other scenarios there are. */
-const roundsFactor = 10
+/** So many times as often as `--rounds` says. */
+const roundsFactor = 6
 /** A round ends when the process has used less than this share of a core for two such windows. */
 const quietShare = 0.1
 const windowMs = 8

@@ -24,6 +24,7 @@ const headMembers: ReadonlySet<string> = new Set([
 ])
 const conversationMembers: ReadonlySet<string> = new Set(['messages', 'input'])
 const closingBracket = 0x5d
+const shortText = 1_024
 const space = 0x20
 const nothing = Buffer.alloc(0)
 
@@ -134,26 +135,45 @@ interface DigestedBytes extends Pick<PromptDigest, 'raw' | 'rawLength'> {
 }
 
 /** Reads the bytes once: the checksum where an earlier prompt ended is one on the way to the end. */
-function digestBytes(request: DigestedRequest, count: number, earlier: readonly PromptDigest[]): DigestedBytes {
-  const { head, value } = partsOf(request)
-  const rawLength = lengthOfItems(value)
+function digestBytes(
+  { bytes, members }: DigestedRequest,
+  count: number,
+  earlier: readonly PromptDigest[],
+): DigestedBytes {
+  let [start, end] = [0, 0]
   let raw = 0
-  let length = rawLength
-  for (const part of head) {
-    raw = checksum(part, raw)
-    length += part.length
+  let headLength = 0
+  for (let at = 0; at < members.length; at += 1) {
+    const { key, valueStart, valueEnd } = members[at]!
+    if (conversationMembers.has(key)) [start, end] = [valueStart, valueEnd]
+    if (!headMembers.has(key)) continue
+    // Members that follow each other are one part, because each call takes time.
+    let partEnd = valueEnd
+    while (at + 1 < members.length && headMembers.has(members[at + 1]!.key)) partEnd = members[(at += 1)]!.valueEnd
+    raw = checksum(bytes.subarray(valueStart, partEnd), raw)
+    headLength += partEnd - valueStart
   }
-  const shorter = earlier.filter((before) => before.rawLength <= rawLength && before.count <= count)
-  if (shorter.length > 1) shorter.sort((one, other) => one.rawLength - other.rawLength)
+  const rawLength = lengthOfItems(bytes, start, end)
   let continued: PromptDigest | undefined
   let at = 0
-  for (const before of shorter) {
-    raw = checksum(value.subarray(at, before.rawLength), raw)
+  for (const before of shorterOf(earlier, rawLength, count)) {
+    raw = checksum(bytes.subarray(start + at, start + before.rawLength), raw)
     at = before.rawLength
     if (raw === before.raw) continued = before
   }
-  const unread = continued === undefined ? request.bytes : value.subarray(continued.rawLength)
-  return { raw: checksum(value.subarray(at, rawLength), raw), rawLength, length, continued, unread }
+  return {
+    raw: checksum(bytes.subarray(start + at, start + rawLength), raw),
+    rawLength,
+    length: headLength + rawLength,
+    continued,
+    unread: continued === undefined ? bytes : bytes.subarray(start + continued.rawLength, end),
+  }
+}
+
+/** The earlier prompts that this one may continue, the shortest first. */
+function shorterOf(earlier: readonly PromptDigest[], rawLength: number, count: number): readonly PromptDigest[] {
+  const shorter = earlier.filter((before) => before.rawLength <= rawLength && before.count <= count)
+  return shorter.length > 1 ? shorter.sort((one, other) => one.rawLength - other.rawLength) : shorter
 }
 
 /** What comes before the items. */
@@ -188,31 +208,13 @@ function endsOf(items: readonly Turn[], from: number, to: number): readonly numb
   return ends.map((one) => Math.round(from + ((to - from) * one) / Math.max(1, end)))
 }
 
-/**
- * What comes before the conversation, and the conversation, as the client wrote them. Members that follow each other are
- * one part, because each part of a digest has its own price.
- */
-function partsOf({ bytes, members }: DigestedRequest): { readonly head: readonly Buffer[]; readonly value: Buffer } {
-  const head: Buffer[] = []
-  let value: Buffer = nothing
-  for (let at = 0; at < members.length; at += 1) {
-    const { key, valueStart, valueEnd } = members[at]!
-    if (conversationMembers.has(key)) value = bytes.subarray(valueStart, valueEnd)
-    if (!headMembers.has(key)) continue
-    let end = valueEnd
-    while (at + 1 < members.length && headMembers.has(members[at + 1]!.key)) end = members[(at += 1)]!.valueEnd
-    head.push(bytes.subarray(valueStart, end))
-  }
-  return { head, value }
-}
-
-/** The length of a list up to the end of its last item; of another value, all of it. */
-function lengthOfItems(value: Buffer): number {
-  let end = value.length
-  if (value[end - 1] !== closingBracket) return end
-  do end -= 1
-  while (end > 0 && value[end - 1]! <= space)
-  return end
+/** The length of a list in these bytes up to the end of its last item; of another value, all of it. */
+function lengthOfItems(bytes: Buffer, start: number, end: number): number {
+  let last = end - 1
+  if (end === start || bytes[last] !== closingBracket) return end - start
+  do last -= 1
+  while (last >= start && bytes[last]! <= space)
+  return last + 1 - start
 }
 
 function isSystem({ role }: Turn): boolean {
@@ -251,7 +253,9 @@ function addPart(sum: number, part: InputPart | AssistantPart): number {
 
 /** With the length, so that different fields never have the same text together. */
 function addField(sum: number, name: string, text: string): number {
-  return checksum(text, checksum(`${name} ${text.length} `, sum))
+  const before = `${name} ${text.length} `
+  // Copying a short text is faster than another call.
+  return text.length < shortText ? checksum(before + text, sum) : checksum(text, checksum(before, sum))
 }
 
 /** About as long as what a model reads. */
