@@ -2,11 +2,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
  * Files with a long run time. Vitest starts large files first, so without this list these would start last, and one
- * worker would still be busy when the others are done. The first one computes for a minute. Those after it mostly wait and
- * have limits in milliseconds, so they run beside it, before the browsers start.
+ * worker would still be busy when the others are done. The first two compute for most of a minute each. Those after them mostly wait and
+ * have limits in milliseconds, so they run beside them, before the browsers start.
  */
 const slow = [
   'simulation/service',
+  'simulation/service-second-half',
   'faults/streams',
   'faults/drain',
   'spec/fusion-tool',

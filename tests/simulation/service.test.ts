@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { isLongRun } from '../long-run.ts'
 import { findFailures, runSchedule } from './service/run-schedule.ts'
+import { sampledInEachFile } from './service/sampled.ts'
 
 /*
  * The whole service from its HTTP server down, with simulated time, randomness, sockets, and storage, under faults that
@@ -16,16 +17,20 @@ import { findFailures, runSchedule } from './service/run-schedule.ts'
  * - I20, managed access needs its proofs: tests/accounts/managed-access; its gate runs next to the data plane.
  */
 
-const sampled = 10_000
 const all = 1_000_000
 /** All of them take about 80 minutes on two processors, each of which takes the next range when it is done with one. */
 const rangeSize = 10_000
 const run = promisify(execFile)
 const runRange = fileURLToPath(new URL('service/run-range.ts', import.meta.url))
+const replay = fileURLToPath(new URL('service/replay.ts', import.meta.url))
 
-test.skipIf(isLongRun)(`no schedule of ${sampled} breaks an invariant`, { timeout: 1_200_000 }, async () => {
-  expect((await findFailures(1, sampled)).join('\n')).toBe('')
-})
+test.skipIf(isLongRun)(
+  `no schedule of the first ${sampledInEachFile} breaks an invariant`,
+  { timeout: 1_200_000 },
+  async () => {
+    expect((await findFailures(1, sampledInEachFile)).join('\n')).toBe('')
+  },
+)
 
 test.runIf(isLongRun)(`no schedule of ${all} breaks an invariant`, { timeout: 6 * 3_600_000 }, async () => {
   const reports: string[] = []
@@ -49,15 +54,23 @@ test.runIf(isLongRun)(`no schedule of ${all} breaks an invariant`, { timeout: 6 
   expect(reports.join('\n')).toBe('')
 })
 
+async function traceOf(seed: number): Promise<string> {
+  const lines: string[] = []
+  await runSchedule(seed, (line) => lines.push(line))
+  return lines.join('\n')
+}
+
 test('a seed decides everything: its trace is the same each time', async () => {
   for (const seed of [3, 17, 118]) {
-    const traces: string[] = []
-    for (let round = 0; round < 2; round++) {
-      const lines: string[] = []
-      await runSchedule(seed, (line) => lines.push(line))
-      traces.push(lines.join('\n'))
-    }
-    expect(traces[1]).toBe(traces[0])
-    expect(traces[0]).toContain('request 0')
+    const trace = await traceOf(seed)
+    expect(trace).toContain('request 0')
+    expect(await traceOf(seed)).toBe(trace)
   }
+})
+
+test('a seed decides everything, whatever ran before: its trace is the same in a new process', async () => {
+  const seed = 118
+  const { stdout } = await run(process.execPath, [replay, String(seed)])
+  await runSchedule(seed + 1)
+  expect(stdout.split('\nThe schedule of seed')[0]).toBe(await traceOf(seed))
 })

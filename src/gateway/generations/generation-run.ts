@@ -52,7 +52,7 @@ export class GenerationRun {
     const named = { accountId: principal.accountId, requestId: request.id }
     this.#sink = new RecordingSink({ ...named, store, sealer, clock, log, feed, rules, maxBytes, held })
     entry.runner = keyed
-    entry.stop = () => this.#sink.cancel()
+    entry.stop = this.#sink.cancel.bind(this.#sink)
   }
 
   /** Never rejects. */

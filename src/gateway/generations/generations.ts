@@ -315,7 +315,7 @@ export class Generations {
     entry.bodyDigest = found.bodyDigest
     const { store, sealer, clock, log } = this.#deps
     const reader = new StoredFeed({ store, sealer, clock, log, held }, entry.feed, found)
-    entry.stop = () => reader.stop()
+    entry.stop = reader.stop.bind(reader)
     if (entry.clients > 0) await reader.run()
     this.#over(entry, held)
   }
@@ -336,7 +336,7 @@ export class Generations {
   /** Nothing is added to the answer anymore. Its bytes count while clients receive them (contract 39.19). */
   #over(entry: Entry, held: Disposable): void {
     this.#forget(entry)
-    entry.release = () => held[Symbol.dispose]()
+    entry.release = held[Symbol.dispose].bind(held)
     if (entry.clients === 0) entry.release()
   }
 

@@ -34,8 +34,7 @@ class DiskFull extends StoreUnavailable {
 export class Disk {
   readonly database: DatabaseSync
   readonly readSpending: ReturnType<typeof spendingReader>
-  /** Called when the disk works differently. */
-  onState: () => void = () => {}
+  #onState: () => void = () => {}
   #state: DiskState = 'fast'
   readonly #statements: SqliteStatements
   readonly #search: StatementSync
@@ -60,7 +59,12 @@ export class Disk {
 
   set state(state: DiskState) {
     this.#state = state
-    this.onState()
+    this.#onState()
+  }
+
+  /** `run` is called when the disk works differently. */
+  onState(run: () => void): void {
+    this.#onState = run
   }
 
   get statements(): SqliteStatements {
@@ -80,17 +84,9 @@ export class Disk {
     return history
   }
 
+  /** The ring of the process that starts now: an instance of a class, because V8 holds the getters of object literals until it collects its old generation. */
   get marks(): MarkRing {
-    const marks = this.#marks
-    return {
-      get next() {
-        return marks.length + 1
-      },
-      add: (requestId) => {
-        if (this.state === 'failing') throw new DiskFull('the disk is full')
-        marks.push(requestId)
-      },
-    }
+    return new Marks(this.#marks, () => this.state === 'failing')
   }
 
   /** The process ended: a transaction that it began is gone. After a crash of the machine, marks may be, too. */
@@ -99,6 +95,25 @@ export class Disk {
     if (what === 'process') return
     this.#marks = this.#marks.filter(() => dice.chance(0.5))
     this.#isComplete = false
+  }
+}
+
+class Marks implements MarkRing {
+  readonly #marks: string[]
+  readonly #isFailing: () => boolean
+
+  constructor(marks: string[], isFailing: () => boolean) {
+    this.#marks = marks
+    this.#isFailing = isFailing
+  }
+
+  get next(): number {
+    return this.#marks.length + 1
+  }
+
+  add(requestId: string): void {
+    if (this.#isFailing()) throw new DiskFull('the disk is full')
+    this.#marks.push(requestId)
   }
 }
 
@@ -173,7 +188,7 @@ export class SimulatedThread implements DatabaseThread {
     this.#clock = clock
     this.#dice = dice
     this.#listener = listener
-    disk.onState = () => this.#pump()
+    disk.onState(() => this.#pump())
     this.#commits = new LedgerCommits(
       disk.database,
       0,

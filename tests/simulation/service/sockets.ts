@@ -42,6 +42,8 @@ export class SimulatedSocket extends Duplex {
   /** Bytes that the peer has not taken: a slow reader. */
   #slow: { readonly msPerByte: number } | undefined
   #timer: Timer | undefined
+  /** Set by Node's HTTP server. */
+  declare parser?: { close(): void } | null
 
   constructor(
     network: Network,
@@ -174,6 +176,9 @@ export class SimulatedSocket extends Duplex {
   /** The process behind this socket is gone: its system closes it, and the process notices nothing. */
   abandon(): void {
     this.#timer?.cancel()
+    // Node holds its parser until the connection closes, and with it the whole world of this schedule.
+    this.parser?.close()
+    this.parser = null
     this.#endPeer(true)
   }
 
