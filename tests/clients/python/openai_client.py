@@ -1,11 +1,13 @@
 """Runs the list of what a client must be able to do with Python's openai, and prints what came of it as JSON.
 
-Reads one JSON object from standard input: base_url, model, embeddings, key, and the keys of accounts whose plan
-refuses. Prints {"version", "results": {name: {...}}}; a step that failed in an unexpected way has "unexpected".
+Reads one JSON object from standard input: model, embeddings, and services, each with its base_url, key, and the keys of
+accounts whose plan refuses. Prints a list with {name: {...}} for each service; a step that failed in an unexpected way
+has "unexpected".
 """
 
 import json
 import math
+import ssl
 import sys
 import time
 
@@ -27,9 +29,11 @@ WEATHER = {
         "additionalProperties": False,
     },
 }
-given = json.load(sys.stdin)
-model = given["model"]
-results = {}
+read = json.load(sys.stdin)
+model = read["model"]
+services = [(given, {}) for given in read["services"]]
+# Each client would load the certificates again, which takes longer than its requests.
+tls = ssl.create_default_context()
 slept = []
 # The SDK's own pauses between two tries take no time, and are told instead.
 time.sleep = slept.append
@@ -43,7 +47,8 @@ class Weather(BaseModel):
 def connect(key, **options):
     """A client, and the list to which every HTTP request that it makes is added."""
     sent = []
-    http_client = openai.DefaultHttpxClient(event_hooks={"request": [lambda request: sent.append(request.url.path)]})
+    hooks = {"request": [lambda request: sent.append(request.url.path)]}
+    http_client = openai.DefaultHttpxClient(event_hooks=hooks, verify=tls)
     return OpenAI(base_url=given["base_url"], api_key=key, http_client=http_client, **options), sent
 
 
@@ -209,7 +214,7 @@ def fused_responses(way, stream):
 
 def embeddings(client):
     texts = ["The cat sleeps.", "The dog runs.", "The cat sleeps."]
-    first, second, third = client.embeddings.create(model=given["embeddings"], input=texts, dimensions=16).data
+    first, second, third = client.embeddings.create(model=read["embeddings"], input=texts, dimensions=16).data
     return {
         "size": len(first.embedding),
         "length": math.hypot(*first.embedding),
@@ -235,32 +240,34 @@ def ask_fusion(client):
 
 
 # First, while the minutes are still spent.
-for name, key, ask, options in [
-    ("refused_401", "sk_svc_mistyped", ask_chat, {}),
-    ("refused_401_stream", "sk_svc_mistyped", ask_stream, {}),
-    ("refused_402", given["spent_month"], ask_chat, {}),
-    ("refused_403", given["free"], ask_fusion, {}),
-    ("refused_429", given["spent_minute"], ask_chat, {"max_retries": 0}),
-    ("refused_429_waiting", given["spent_minute"], ask_stream, {}),
-]:
-    refused(name, key, ask, **options)
-for run in [
-    chat_text,
-    chat_stream,
-    chat_tools,
-    chat_structured,
-    chat_image,
-    responses_text,
-    responses_stream,
-    responses_tools,
-    responses_structured,
-    responses_image,
-    embeddings,
-    models,
-]:
-    step(run.__name__, run)
-for way in WAYS:
-    for form, stream in [("whole", False), ("streamed", True)]:
-        step(f"{way}_chat_{form}", fused_chat(way, stream))
-        step(f"{way}_responses_{form}", fused_responses(way, stream))
-json.dump({"version": openai.__version__, "results": results}, sys.stdout)
+for given, results in services:
+    for name, key, ask, options in [
+        ("refused_401", "sk_svc_mistyped", ask_chat, {}),
+        ("refused_401_stream", "sk_svc_mistyped", ask_stream, {}),
+        ("refused_402", given["spent_month"], ask_chat, {}),
+        ("refused_403", given["free"], ask_fusion, {}),
+        ("refused_429", given["spent_minute"], ask_chat, {"max_retries": 0}),
+        ("refused_429_waiting", given["spent_minute"], ask_stream, {}),
+    ]:
+        refused(name, key, ask, **options)
+for given, results in services:
+    for run in [
+        chat_text,
+        chat_stream,
+        chat_tools,
+        chat_structured,
+        chat_image,
+        responses_text,
+        responses_stream,
+        responses_tools,
+        responses_structured,
+        responses_image,
+        embeddings,
+        models,
+    ]:
+        step(run.__name__, run)
+    for way in WAYS:
+        for form, stream in [("whole", False), ("streamed", True)]:
+            step(f"{way}_chat_{form}", fused_chat(way, stream))
+            step(f"{way}_responses_{form}", fused_responses(way, stream))
+json.dump([results for _, results in services], sys.stdout)
