@@ -3,7 +3,7 @@ import { RunSummary } from './tests/run-summary.ts'
 import { SlowFirst } from './tests/slow-first.ts'
 
 /** Tests that measure time or memory in limits that other tests would exceed. They run after all others. */
-const measured = ['tests/faults/{concurrency,frozen-storage,fusion-cancel,fusion-load,matrix}.test.ts']
+const measured = ['tests/faults/{concurrency,fusion-cancel,fusion-load,matrix}.test.ts']
 /** They measure the heap, or CPU time with the garbage collector's, so they share their process with no other file. */
 const fresh = ['tests/faults/leaks.test.ts', 'tests/simulation/overhead.test.ts']
 /** Measures the memory and the delays of a service under attack, so it runs alone. */
