@@ -14,6 +14,7 @@ import type { Held } from './measured-service.ts'
 
 /** No request may block the event loop for longer (contract 29.7). */
 const mostHeldMs = 50
+const startLimitMs = 100_000
 /** The best of this many measurements counts, to exclude other processes and garbage of earlier requests. */
 const tries = 10
 /** The largest body that the default configuration accepts, less some bytes around the content. */
@@ -145,7 +146,7 @@ beforeAll(async () => {
   ;({ tester: key } = await addAccounts(path, { tester: 'max' }))
   const { NODE_COMPILE_CACHE } = process.env
   child = fork(new URL('measured-service.ts', import.meta.url), [path], { execArgv: [], env: { NODE_COMPILE_CACHE } })
-  ;({ baseUrl } = await tell<{ baseUrl: string }>())
+  ;({ baseUrl } = await tell<{ baseUrl: string }>(startLimitMs))
 })
 
 afterAll(async () => {
@@ -157,13 +158,24 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-describe.each([
+const lanes = [
   ['relayed', 'team/big-chat', chatSaying('"Hello"')],
   ['translated', 'team/big', responseSaying('"Hello"')],
-])('no request that is %s blocks the event loop for more than 50 ms', (_lane, model, usual) => {
-  test.each(bodies)('%s: %i', async (_name, status, rest) => {
+] as const
+
+// Building some of the bodies takes as long as answering them, so both lanes use the same one.
+describe.each(bodies)('no request blocks the event loop for more than 50 ms: %s: %i', (_name, status, rest) => {
+  let afterModel = Buffer.alloc(0)
+  beforeAll(() => {
+    afterModel = Buffer.from(`",${rest()}}`)
+  })
+  afterAll(() => {
+    afterModel = Buffer.alloc(0)
+  })
+
+  test.each(lanes)('%s', async (_lane, model, usual) => {
     answer = Buffer.from(usual)
-    const body = Buffer.from(`{"model":"${model}",${rest()}}`)
+    const body = Buffer.concat([Buffer.from(`{"model":"${model}`), afterModel])
     const seen: Held[] = []
     for (let attempt = 0; attempt < tries; attempt++) {
       seen.push((await held('chat/completions', body, status)).held)
@@ -180,10 +192,11 @@ test.each(answers)('no answer blocks it for more than 150 ms: %s', async (name, 
   const asked = Buffer.from(`{"model":"team/${model}",${input}${more}}`)
   const seen: Held[] = []
   for (let attempt = 0; attempt < tries; attempt++) {
-    const { held: one, bytes, stored } = await held(path, asked, 200)
+    const { held: one, bytes } = await held(path, asked, 200)
     seen.push(one)
-    expect(bytes).toBeGreaterThan(answer.byteLength * 0.9)
-    if (name.includes('store')) expect(stored).toBe(name.endsWith(', stored'))
+    expect(bytes.byteLength).toBeGreaterThan(answer.byteLength * 0.9)
+    // No text of an answer contains it.
+    if (name.includes('store')) expect(bytes.includes('"store":true')).toBe(name.endsWith(', stored'))
     if (one.cpuMs <= mostHeldByAnswerMs) break
   }
   expectWithin(seen, mostHeldByAnswerMs)
@@ -197,9 +210,7 @@ function expectWithin(seen: readonly Held[], mostMs: number): void {
 
 interface Answered {
   readonly held: Held
-  readonly bytes: number
-  /** Whether a response says that it is stored. */
-  readonly stored: boolean
+  readonly bytes: Buffer
 }
 
 /** How long the event loop was blocked while that body was answered. */
@@ -223,12 +234,11 @@ async function held(path: string, body: Buffer, status: number): Promise<Answere
   const bytes = Buffer.concat((await response.toArray()) as Buffer[])
   expect(response.statusCode, bytes.toString('utf8', 0, 300)).toBe(status)
   child.send('read')
-  // No text of an answer contains it.
-  return { held: await tell<Held>(), bytes: bytes.byteLength, stored: bytes.includes('"store":true') }
+  return { held: await tell<Held>(), bytes }
 }
 
 /** The next message from the service's process. */
-async function tell<Message>(): Promise<Message> {
-  const [message] = (await once(child, 'message', { signal: AbortSignal.timeout(20_000) })) as [Message]
+async function tell<Message>(withinMs = 20_000): Promise<Message> {
+  const [message] = (await once(child, 'message', { signal: AbortSignal.timeout(withinMs) })) as [Message]
   return message
 }
