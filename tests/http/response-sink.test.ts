@@ -1,6 +1,8 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { createServer, ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { AnswerHead } from '../../src/gateway/ports.ts'
 import { ResponseSink } from '../../src/http/response-sink.ts'
 
 const signals = {
@@ -44,4 +46,56 @@ test.each([
 test('a client reads all of a held stream: long text in UTF-8', async () => {
   const text = `x${'😀'.repeat(30_000)}`
   expect(await readHeld(text, text, 'utf8')).toEqual(Buffer.from(text + text))
+})
+
+/** All lines that the server sends for one request, in alphabetical order. `prepare` gets the response first. */
+async function readLines(head: AnswerHead, prepare: (response: ServerResponse) => void): Promise<string[]> {
+  const server = createServer((_request, response) => {
+    prepare(response)
+    const sink = new ResponseSink(response, 'req_1', () => 0, 'X-Other-Id')
+    sink.open(head)
+    sink.end('{"a":1}')
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  onTestFinished(() => {
+    server.close()
+  })
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  socket.end('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+  const sent = await text(socket)
+  return sent
+    .replace(/Date: .*/, 'Date: now')
+    .split('\r\n')
+    .toSorted()
+}
+
+const wholeHead = {
+  stream: false,
+  upstream: 'a/b',
+  model: 'modèle\r\nX-Evil: 1',
+  simulated: true,
+  retryCount: 1,
+  isReplayed: true,
+  costUsd: '0.10',
+  maxOutputTokens: 5,
+  signals,
+}
+
+test.each([
+  ['a whole answer', wholeHead],
+  ['a stream', { ...wholeHead, stream: true }],
+])('the head of %s is the same whether Node checks its headers or not', async (_, head) => {
+  const writeHead = vi.spyOn(ServerResponse.prototype, 'writeHead')
+  onTestFinished(() => {
+    writeHead.mockRestore()
+  })
+  const unchecked = await readLines(head, () => {})
+  expect(writeHead).not.toHaveBeenCalled()
+  // Headers that were set before, as for browsers, must be merged with the others.
+  const checked = await readLines(head, (response) => response.setHeader('Vary', 'Origin'))
+  expect(writeHead).toHaveBeenCalled()
+  expect(checked.filter((line) => line !== 'Vary: Origin')).toEqual(unchecked)
+  expect(unchecked).toContain('X-Svc-Router-Model: mod?le??X-Evil: 1')
 })

@@ -96,8 +96,9 @@ export class BackendStatistics {
   /** The share of the calls that the provider is known to accept that are open; 0 if nothing is known. */
   loadOf(backendId: string): number {
     const known = this.#byBackend.get(backendId)
-    const limit = known?.limit.learned(this.#clock.monotonicMs())
-    return known === undefined || limit === undefined ? 0 : known.inFlight / limit
+    if (known === undefined || !known.limit.wasLearned) return 0
+    const limit = known.limit.learned(this.#clock.monotonicMs())
+    return limit === undefined ? 0 : known.inFlight / limit
   }
 
   /** Whether as many calls are open as the provider is known to accept. */

@@ -22,6 +22,11 @@ export class ConcurrencyLimit {
     return this.learned(nowMs) ?? startLimit
   }
 
+  /** Whether a rejection has shown a limit, which may no longer apply. */
+  get wasLearned(): boolean {
+    return this.#learned !== undefined
+  }
+
   /** Undefined if no rejection has shown a limit. */
   learned(nowMs: number): number | undefined {
     if (this.#learned !== undefined && nowMs - this.#loweredMs > holdsForMs) this.#learned = undefined

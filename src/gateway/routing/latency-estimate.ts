@@ -77,12 +77,13 @@ export class LatencyEstimate {
     // An abandoned answer would have taken longer than it was waited for.
     if (isFaster && isAbandoned) return
     const kept = isFaster ? Math.exp((known.atMs - nowMs) / fallMs) : 0
+    const estimateMs = isFaster ? known.ms * kept + ms * (1 - kept) : ms
     if (known === undefined) this.#addAccount(account, { ms, atMs: nowMs })
     else {
-      known.ms = kept === 0 ? ms : known.ms * kept + ms * (1 - kept)
+      known.ms = estimateMs
       known.atMs = nowMs
     }
-    this.#typicalMs = this.#lowerQuartile(nowMs)
+    this.#typicalMs = this.#byAccount.size === 1 ? estimateMs : this.#lowerQuartile(nowMs)
     this.#atMs = nowMs
   }
 
