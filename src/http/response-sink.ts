@@ -53,14 +53,16 @@ export class ResponseSink implements AnswerSink {
       this.#endsOnRelease = true
       return
     }
-    const last = typeof bytes === 'string' ? Buffer.from(bytes, encoding) : bytes
+    // A character of latin1 is a byte.
+    const isJoined = typeof bytes === 'string' && encoding === 'latin1' && bytes.length <= maxJoinedBytes
+    const last = typeof bytes === 'string' && !isJoined ? Buffer.from(bytes, encoding) : bytes
     if (!this.#response.headersSent && this.#head !== undefined) this.#writeHead(this.#head, last?.length ?? 0)
     if (this.#isHeld) {
       // Node would send at once when the answer ends.
       if (last !== undefined && last.length > 0) this.#writeWhole(last)
       this.#endsOnRelease = true
     } else if (last === undefined || last.length === 0) this.#response.end()
-    else this.#response.end(last)
+    else this.#response.end(last, 'latin1')
   }
 
   hold(): void {
@@ -105,8 +107,9 @@ export class ResponseSink implements AnswerSink {
    * Node sends text in one piece with its headers, and bytes separately. Copying so short a text takes a microsecond
    * or two.
    */
-  #writeWhole(bytes: Uint8Array): void {
-    if (bytes.length > maxJoinedBytes || !Buffer.isBuffer(bytes)) this.#response.write(bytes)
+  #writeWhole(bytes: string | Uint8Array): void {
+    if (typeof bytes === 'string') this.#response.write(bytes, 'latin1')
+    else if (bytes.length > maxJoinedBytes || !Buffer.isBuffer(bytes)) this.#response.write(bytes)
     else this.#response.write(bytes.toString('latin1'), 'latin1')
   }
 

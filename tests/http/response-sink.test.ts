@@ -77,7 +77,7 @@ const wholeHead = {
   model: 'modèle\r\nX-Evil: 1',
   simulated: true,
   retryCount: 1,
-  isReplayed: true,
+  isReplayed: true as const,
   costUsd: '0.10',
   maxOutputTokens: 5,
   signals,

@@ -216,6 +216,14 @@ describe('an invalid continuation is rejected before it is counted', () => {
     expect((await get(`/responses/${answer.id}`)).status).toBe(404)
   })
 
+  test('an answer beyond ASCII, with encrypted reasoning, is stored as it is sent', async () => {
+    await start({ formats: ['openai-responses'] })
+    service.providers[0]!.script([{ do: 'answer', text: 'é😀' }])
+    const { answer } = await post({ input: 'Beyond.', reasoning: { effort: 'high' } })
+    expect(JSON.stringify(answer)).toContain('é😀')
+    expect(await (await get(`/responses/${answer.id}`)).text()).toContain('é😀')
+  })
+
   test('background mode is rejected if nothing is stored for retries', async () => {
     await start({ settings: { retention: { retries: '0d' } } })
     expect(await post({ input: 'x', background: true })).toMatchObject({ status: 400, code: 'unsupported_parameter' })

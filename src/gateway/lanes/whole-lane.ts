@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer'
 import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
@@ -34,7 +35,7 @@ export class WholeLane implements Lane {
   readonly #arguments = new ArgumentLimit()
   readonly #choice: LaneOptions
   readonly #gathered = new GatheredBytes()
-  #prepared: (() => Buffer) | undefined
+  #prepared: (() => string | Buffer) | undefined
 
   constructor(choice: LaneOptions) {
     this.#choice = choice
@@ -66,7 +67,8 @@ export class WholeLane implements Lane {
     )
   }
 
-  end(): Buffer {
+  /** Bytes, or text in latin1. */
+  end(): string | Buffer {
     if (this.#prepared !== undefined) return this.#prepared()
     return this.#gathered.length > largeBytes ? runAtOnce(this.#readLarge()) : this.#readSmall()
   }
@@ -80,22 +82,28 @@ export class WholeLane implements Lane {
   }
 
   /** Without a generator: its steps would cost as much as parsing a small answer. */
-  #readSmall(): Buffer {
+  #readSmall(): string | Buffer {
     const { backendFormat, context, relay } = this.#choice
     const bytes = withoutMark(this.#gathered.take())
     try {
-      const body = parseAnswer(bytes.toString('utf8'))
+      const text = bytes.toString('utf8')
+      const body = parseAnswer(text)
       const events = backendFormat.readAnswer().readWhole(body)
       this.#noteAll(events)
       if (relay === undefined) return Buffer.from(this.#translate(events))
-      return this.#mark(relay, patch(bytes, shownModel(context), this.#changesOf(relay, body)), body)
+      const changes = this.#changesOf(relay, body)
+      const name = JSON.stringify(shownModel(context))
+      // Text costs half as much as bytes. In ASCII, it is the same in both encodings.
+      const renamed =
+        changes === undefined ? renameModel(isAscii(bytes) ? text : bytes.toString('latin1'), name) : undefined
+      return this.#mark(relay, renamed ?? patchJson(bytes, { model: name, ...changes }), body)
     } catch (error) {
       throw this.#faulty(bytes, error)
     }
   }
 
   /** One step per pass over all bytes. */
-  *#readLarge(): Generator<void, Buffer> {
+  *#readLarge(): Generator<void, string | Buffer> {
     const { backendFormat, context, relay } = this.#choice
     const bytes = withoutMark(this.#gathered.take())
     yield
@@ -129,10 +137,10 @@ export class WholeLane implements Lane {
   }
 
   /** Marks encrypted reasoning with its issuer. */
-  #mark({ encryptedReasoning }: RelayRules, shown: Buffer, body: JsonObject): Buffer {
+  #mark({ encryptedReasoning }: RelayRules, shown: string | Buffer, body: JsonObject): string | Buffer {
     if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, shown)) return shown
-    const { issuer } = this.#choice.backend
-    return Buffer.from(markText(encryptedReasoning, shown.toString('latin1'), body, issuer), 'latin1')
+    const text = typeof shown === 'string' ? shown : shown.toString('latin1')
+    return markText(encryptedReasoning, text, body, this.#choice.backend.issuer)
   }
 
   /** The answer in the client's format, as JSON. */
@@ -176,11 +184,11 @@ function withoutMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
 
-const modelKey = Buffer.from('"model"')
+const modelKey = '"model"'
 const space = 0x20
 const quote = 0x22
 const colon = 0x3a
-const backslash = 0x5c
+const notPlain = /[^ -~]/
 
 function* parseInSteps(bytes: Buffer): Generator<void, JsonObject> {
   const text = bytes.toString('utf8')
@@ -190,37 +198,27 @@ function* parseInSteps(bytes: Buffer): Generator<void, JsonObject> {
   return parseSimple(text)
 }
 
-/** The same bytes with the profile instead of the model (contract 2.31), and other members changed. */
-function patch(bytes: Buffer, profile: string, changes: Readonly<Record<string, string>> | undefined): Buffer {
-  const renamed = renameModel(bytes, profile)
-  return changes === undefined ? renamed : patchJson(renamed, changes)
-}
-
-/** The same bytes with the profile instead of the model. */
-function renameModel(bytes: Buffer, profile: string): Buffer {
-  const name = JSON.stringify(profile)
-  const from = onlyModelIn(bytes)
-  if (from < 0) return patchJson(bytes, { model: name })
-  const to = bytes.indexOf(quote, from + 1) + 1
-  const escape = bytes.indexOf(backslash, from)
-  if (to === 0 || (escape >= 0 && escape < to)) return patchJson(bytes, { model: name })
-  const nameBytes = Buffer.byteLength(name)
-  const out = Buffer.allocUnsafe(from + nameBytes + bytes.length - to)
-  bytes.copy(out, 0, 0, from)
-  out.write(name, from)
-  bytes.copy(out, from + nameBytes, to)
-  return out
+/**
+ * The same JSON in latin1 text with the profile instead of the model (contract 2.31); undefined if its place is not
+ * certain. `name` is the profile as JSON.
+ */
+function renameModel(text: string, name: string): string | undefined {
+  const from = onlyModelIn(text)
+  if (from < 0) return undefined
+  const to = text.indexOf('"', from + 1) + 1
+  if (to === 0 || text.slice(from, to).includes('\\')) return undefined
+  return text.slice(0, from) + (notPlain.test(name) ? Buffer.from(name).toString('latin1') : name) + text.slice(to)
 }
 
 /**
  * The offset of the model's name, if its key appears only once: then it is the answer's own. Otherwise -1, and the JSON
  * must be parsed to find it.
  */
-function onlyModelIn(bytes: Buffer): number {
+function onlyModelIn(text: string): number {
   let only = -1
-  for (let at = bytes.indexOf(modelKey); at >= 0; at = bytes.indexOf(modelKey, at + modelKey.length)) {
-    const value = valueAfter(bytes, at + modelKey.length)
-    if (bytes[value] !== quote) continue
+  for (let at = text.indexOf(modelKey); at >= 0; at = text.indexOf(modelKey, at + modelKey.length)) {
+    const value = valueAfter(text, at + modelKey.length)
+    if (text.charCodeAt(value) !== quote) continue
     if (only >= 0) return -1
     only = value
   }
@@ -228,11 +226,11 @@ function onlyModelIn(bytes: Buffer): number {
 }
 
 /** The offset of the value whose key ends at `from`; -1 if no value follows. */
-function valueAfter(bytes: Buffer, from: number): number {
+function valueAfter(text: string, from: number): number {
   let at = from
-  while (bytes[at]! <= space) at += 1
-  if (bytes[at] !== colon) return -1
+  while (text.charCodeAt(at) <= space) at += 1
+  if (text.charCodeAt(at) !== colon) return -1
   at += 1
-  while (bytes[at]! <= space) at += 1
+  while (text.charCodeAt(at) <= space) at += 1
   return at
 }

@@ -25,7 +25,7 @@ export async function persistWhole(run: AttemptRun, persister: ResponsePersister
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   run.flowTo({
     write: () => {},
-    ended: (answer) => resolve(typeof answer === 'string' ? Buffer.from(answer) : answer),
+    ended: (answer) => resolve(typeof answer === 'string' ? Buffer.from(answer, run.lane.encoding) : answer),
     broke: reject,
   })
   return persister.persistWhole(await promise)

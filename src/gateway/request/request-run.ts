@@ -101,7 +101,7 @@ export class RequestRun extends SetEntry {
   async #sendWhole(run: AttemptRun): Promise<RequestOutcome> {
     const { sink, units, persister, admission } = this.#options
     const persisted = persister && (await persistWhole(run, persister))
-    const send = (answer: string | Buffer): void => sink.end(persisted ?? answer)
+    const send = (answer: string | Buffer): void => sink.end(persisted ?? answer, run.lane.encoding)
     const flow = (): void => run.flowTo({ write: send, ended: send, broke: () => {} })
     if (sink.stored !== undefined) return this.#storeWhole(flow)
     const outcome = this.#outcome(units, this.#clientDisconnected ? 'client_closed' : undefined)

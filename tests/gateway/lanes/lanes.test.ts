@@ -94,6 +94,27 @@ test.each([undefined, relayById('openai-chat')])('a non-streaming answer may beg
   expect(JSON.parse(lane.end().toString())).toMatchObject({ model: 'p', choices: [{ message: { content: 'x' } }] })
 })
 
+test.each([
+  ['plain text', 'p', '{"model":"m","x":"a"'],
+  ['text beyond ASCII', 'p', '{"model":"modèle","x":"é😀\u2028"'],
+  ['bytes that are not UTF-8', 'p', '{"model":"m","x":"\xff\xfe"'],
+  ['a profile beyond ASCII', 'prófil-😀', '{"x":"é", "model" : "m"'],
+  ['an escaped model', 'p', String.raw`{"model":"m\"n","x":"é"`],
+  ['two members of that name', 'p', '{"x":{"model":"é"},"model":"m"'],
+])('a relayed answer keeps every byte except its model: %s', (what, profile, start) => {
+  const context = contextOf(openaiChat.readRequest({ model: profile, messages: [] }))
+  const backend = { issuer: 'someone' } as Backend
+  const relay = relayById('openai-chat')
+  const lane = new WholeLane({ context, client: openaiChat, backend, backendFormat: openaiChat, relay })
+  const sent = `${start},"choices":[{"index":0,"message":{"content":"x"},"finish_reason":"stop"}]}`
+  lane.push(Buffer.from(sent, what.startsWith('bytes') ? 'latin1' : 'utf8'))
+  const last = lane.end()
+  const shown = typeof last === 'string' ? Buffer.from(last, lane.encoding) : last
+  const model = /("model" ?: ?)("m(?:odèle|\\"n)?")/
+  const wanted = sent.replace(model, (_, key: string) => key + JSON.stringify(profile))
+  expect(shown).toEqual(Buffer.from(wanted, what.startsWith('bytes') ? 'latin1' : 'utf8'))
+})
+
 test('a relayed response names the profile, also in keep-alives and failures', () => {
   const events = golden('response-text.sse')
     .replaceAll(/"model": ?"[^"]*"/g, '"model":"upstream-1"')
