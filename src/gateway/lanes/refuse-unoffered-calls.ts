@@ -33,29 +33,46 @@ export function rejectingDisallowedCalls(choice: LaneOptions): LaneOptions {
   const names = new ToolNames(tools)
   const allowed = new Set(toolChoice.names)
   const isAllowed = (event: AnswerEvent): boolean => event.type !== 'call' || allowed.has(names.identify(event).name)
-  const readAnswer = (): AnswerReader => checking(backendFormat.readAnswer(), isAllowed)
+  const readAnswer = (): AnswerReader => new CheckingReader(backendFormat.readAnswer(), isAllowed)
   return { ...choice, backendFormat: { ...backendFormat, readAnswer } }
 }
 
-function checking(reader: AnswerReader, isAllowed: (event: AnswerEvent) => boolean): AnswerReader {
-  let hasFailed = false
-  const check = (events: readonly AnswerEvent[]): readonly AnswerEvent[] => {
-    if (events.every(isAllowed)) return events
-    hasFailed = true
+class CheckingReader implements AnswerReader {
+  readonly #reader: AnswerReader
+  readonly #isAllowed: (event: AnswerEvent) => boolean
+  #hasFailed = false
+
+  constructor(reader: AnswerReader, isAllowed: (event: AnswerEvent) => boolean) {
+    this.#reader = reader
+    this.#isAllowed = isAllowed
+  }
+
+  get lastData(): JsonObject | undefined {
+    return this.#reader.lastData
+  }
+
+  // Some backends send a call and the end of the answer in one event: it has still failed.
+  get finished(): boolean {
+    return !this.#hasFailed && this.#reader.finished
+  }
+
+  readEvent(data: string, name?: string): readonly AnswerEvent[] {
+    return this.#check(this.#reader.readEvent(data, name))
+  }
+
+  readEnd(): readonly AnswerEvent[] {
+    return this.#check(this.#reader.readEnd?.() ?? [])
+  }
+
+  readWhole(body: JsonObject): readonly AnswerEvent[] {
+    return this.#check(this.#reader.readWhole(body))
+  }
+
+  #check(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
+    if (events.every(this.#isAllowed)) return events
+    this.#hasFailed = true
     // The caller's choice, not an error of the backend.
     throw new UpstreamError('broken', { blames: 'request' })
-  }
-  return {
-    readEvent: (data, name) => check(reader.readEvent(data, name)),
-    readEnd: () => check(reader.readEnd?.() ?? []),
-    readWhole: (body) => check(reader.readWhole(body)),
-    get lastData() {
-      return reader.lastData
-    },
-    // Some backends send a call and the end of the answer in one event: it has still failed.
-    get finished() {
-      return !hasFailed && reader.finished
-    },
   }
 }
 

@@ -35,7 +35,7 @@ export class WholeLane implements Lane {
   readonly #arguments = new ArgumentLimit()
   readonly #choice: LaneOptions
   readonly #gathered = new GatheredBytes()
-  #prepared: (() => string | Buffer) | undefined
+  #prepared: { readonly answer: string | Buffer } | { readonly error: unknown } | undefined
 
   constructor(choice: LaneOptions) {
     this.#choice = choice
@@ -57,19 +57,20 @@ export class WholeLane implements Lane {
     if (this.#gathered.length <= largeBytes) return undefined
     return runInTurns(this.#readLarge()).then(
       (answer) => {
-        this.#prepared = () => answer
+        this.#prepared = { answer }
       },
       (error: unknown) => {
-        this.#prepared = () => {
-          throw error
-        }
+        this.#prepared = { error }
       },
     )
   }
 
   /** Bytes, or text in latin1. */
   end(): string | Buffer {
-    if (this.#prepared !== undefined) return this.#prepared()
+    if (this.#prepared !== undefined) {
+      if ('error' in this.#prepared) throw this.#prepared.error
+      return this.#prepared.answer
+    }
     return this.#gathered.length > largeBytes ? runAtOnce(this.#readLarge()) : this.#readSmall()
   }
 
