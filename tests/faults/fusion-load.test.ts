@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { quantile } from '../simulation/statistics.ts'
 import { beginStream, endStream, sayWhole, startDeliberatingUpstream, undecided } from './deliberating-upstream.ts'
 import type { ScriptedUpstream } from './scripted-upstream.ts'
@@ -27,18 +27,26 @@ function longAnswer(number: number): string {
   return line.repeat(Math.ceil(answerBytes / line.length)).slice(0, answerBytes)
 }
 
+type Play = Parameters<typeof startDeliberatingUpstream>[0]
+
+let play: Play
 let service: ServiceProcess | undefined
 let upstream: ScriptedUpstream | undefined
 let folder: string | undefined
-afterEach(async () => {
+afterAll(stop)
+
+async function stop(): Promise<void> {
   await service?.destroy()
   await upstream?.close()
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
-})
+  service = undefined
+}
 
-/** The service as an operator starts it, with three providers at one address. */
-async function start(play: Parameters<typeof startDeliberatingUpstream>[0]): Promise<ServiceProcess> {
-  upstream = await startDeliberatingUpstream(play)
+/** The service as an operator starts it, with three providers at one address that answer like this. */
+async function start(given: Play): Promise<ServiceProcess> {
+  await stop()
+  play = given
+  upstream = await startDeliberatingUpstream((...call) => play(...call))
   const { baseUrl } = upstream
   folder = mkdtempSync(join(tmpdir(), 'svc-router-load-'))
   const plan = {
@@ -55,6 +63,13 @@ async function start(play: Parameters<typeof startDeliberatingUpstream>[0]): Pro
     plans: { max: plan },
   })
   await service.start()
+  return service
+}
+
+/** The service that already runs, or else a new one. */
+async function startOnce(given: Play): Promise<ServiceProcess> {
+  if (service === undefined) return start(given)
+  play = given
   return service
 }
 
@@ -139,7 +154,7 @@ test(
 test(
   `the first byte of a fused stream comes within ${firstByteMs} ms at p99 of ${fusions} sequential requests`,
   async () => {
-    const service = await start((role, response) => {
+    const service = await startOnce((role, response) => {
       if (role === 'judge') return sayWhole(response, undecided)
       if (role === 'writer') {
         beginStream(response, 'Forty-two.')
