@@ -83,7 +83,7 @@ test('Activity shows rejections with the last request and the fix, and none unde
     expect(text).toContain(`href="/docs/errors/${code}"`)
     if (code !== 'model_not_found') expect(text).toContain(id)
   }
-  expect(text).toContain('Someone with access to the account revoked or rotated this key')
+  expect(text).toContain('Someone with access to the account, or an operator, revoked or rotated this key')
   expect(text).toContain('the old one')
   const today = new Date().toISOString().slice(0, 10)
   expect(await (await visitor.get(`/activity?day=${today}`)).text()).toMatch(/requests? (was|were) rejected/)
