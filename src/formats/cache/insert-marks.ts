@@ -1,4 +1,5 @@
 import type { JsonInsertion, JsonMember } from '../json-scan.ts'
+import { inOrder } from './plan-marks.ts'
 
 // Constants of its own, for the reason in json-scan.ts.
 const quote = 0x22
@@ -40,18 +41,8 @@ export function insertionsOf(
   const insertions: JsonInsertion[] = []
   for (const member of members)
     if (marks.some((mark) => mark.member === member.key)) new Locator(bytes, member).locate(marks, insertions)
-  return sorted(insertions)
-}
-
-/** Sorts the few insertions where they are: entries are found from the end of each list. */
-function sorted(insertions: JsonInsertion[]): readonly JsonInsertion[] {
-  for (let from = 1; from < insertions.length; from += 1) {
-    const one = insertions[from]!
-    let at = from
-    for (; at > 0 && insertions[at - 1]!.at > one.at; at -= 1) insertions[at] = insertions[at - 1]!
-    insertions[at] = one
-  }
-  return insertions
+  // Entries are found from the end of each list.
+  return inOrder(insertions)
 }
 
 /** A value in the body: where it starts, and its last byte. */
@@ -78,15 +69,20 @@ class Locator {
   /** Adds what to insert for the marks of this member. */
   locate(marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
     const { start, last: end } = this.#member
-    const isOwn = ({ member }: MarkInsertion): boolean => member === this.#key
-    if (this.#bytes[start] === quote) return this.#wrap(this.#member, marks.find(isOwn)!, found)
+    const key = this.#key
+    if (this.#bytes[start] === quote)
+      return this.#wrap(
+        this.#member,
+        marks.find(({ member }) => member === key)!,
+        found,
+      )
     if (this.#bytes[start] !== openBracket) return
     let most = 0
-    for (const mark of marks) if (isOwn(mark)) most = Math.max(most, mark.fromEnd)
+    for (const mark of marks) if (mark.member === key) most = Math.max(most, mark.fromEnd)
     let last = this.#skipSpaceBack(end - 1)
     for (let fromEnd = 0; fromEnd <= most && last > start; fromEnd += 1) {
       const entry = this.#startOf(last)
-      const first = marks.find((mark) => mark.fromEnd === fromEnd && isOwn(mark))
+      const first = marks.find((mark) => mark.fromEnd === fromEnd && mark.member === key)
       if (first !== undefined) this.#locateIn({ start: entry, last }, first, marks, found)
       last = this.#skipSpaceBack(entry - 1)
       if (this.#bytes[last] === comma) last = this.#skipSpaceBack(last - 1)

@@ -22,7 +22,7 @@ import { digestPrompt, type ReadPrompt } from './prompt-digest.ts'
 import { sessionIdentity } from './session-identity.ts'
 import { readState, writeState } from './session-state.ts'
 import type { CacheSessionStore, StoredCacheSession } from './session-store.ts'
-import { SessionTable } from './session-table.ts'
+import { type KnownSession, SessionTable } from './session-table.ts'
 import { SessionTurn, type SessionKey } from './session-turn.ts'
 import { SessionWriter } from './session-writer.ts'
 
@@ -132,6 +132,7 @@ export class CacheSessions implements AsyncDisposable {
     const { accountId, request, conversation } = of
     const table = this.#table
     const change = (branches: SessionBranches): void => this.#remember(accountId, session.digest, branches)
+    const refresh = (branches: SessionBranches): void => this.#refresh(accountId, session.digest, branches)
     const known = (): SessionBranches => table.get(accountId, session.digest)?.branches ?? []
     const before = known()
     const client = clientFamilyOf(request.userAgent)
@@ -159,24 +160,33 @@ export class CacheSessions implements AsyncDisposable {
           const branch = branches.find((one) => one.prompt.raw === of.raw)
           if (branch === undefined) return
           const holders = branch.holders.map((holder) => (holder.domain === domain ? update(holder) : holder))
-          change(branches.map((one) => (one === branch ? { ...branch, holders } : one)))
+          refresh(branches.map((one) => (one === branch ? { ...branch, holders } : one)))
         },
       },
     })
   }
 
   #remember(accountId: string, session: string, branches: SessionBranches): void {
-    const updatedMs = Math.round(this.#deps.clock.nowMs())
-    this.#table.set(accountId, session, { branches, updatedMs })
-    if (this.#writer === undefined || !(session.startsWith(named) || branches.some(isWorthStoring))) return
-    const read = (): StoredCacheSession => ({
-      accountId,
-      session,
-      state: writeState(this.#table.get(accountId, session)?.branches ?? branches),
-      updatedMs,
-      expiresMs: updatedMs + rememberedMs,
+    const known = { branches, updatedMs: Math.round(this.#deps.clock.nowMs()) }
+    this.#table.set(accountId, session, known)
+    this.#write(accountId, session, known)
+  }
+
+  /** What was reported of a turn that is remembered. */
+  #refresh(accountId: string, session: string, branches: SessionBranches): void {
+    const known = { branches, updatedMs: Math.round(this.#deps.clock.nowMs()) }
+    this.#table.refresh(accountId, session, known)
+    this.#write(accountId, session, known)
+  }
+
+  #write(accountId: string, session: string, known: KnownSession): void {
+    const writer = this.#writer
+    if (writer === undefined || writer.isWaiting(session)) return
+    if (!session.startsWith(named) && !known.branches.some(isWorthStoring)) return
+    writer.add(session, () => {
+      const { branches, updatedMs } = this.#table.get(accountId, session) ?? known
+      return { accountId, session, state: writeState(branches), updatedMs, expiresMs: updatedMs + rememberedMs }
     })
-    this.#writer.add(session, read)
   }
 
   /** The session as another process stored it; undefined at once if it may not be read now. */

@@ -78,6 +78,12 @@ export class SessionTable {
     if (this.#weight > this.#maxWeight) this.#makeRoom()
   }
 
+  /** Replaces figures of a session that is known: its items, and so its weight, stay the same, and so does its order. */
+  refresh(accountId: string, session: string, known: KnownSession): void {
+    const sessions = this.#accounts.get(accountId)?.sessions
+    if (sessions?.has(session) === true) sessions.set(session, known)
+  }
+
   /** What is known of an account's conversations with this opening. */
   openings(accountId: string, opening: number): Openings {
     return this.#accounts.get(accountId)?.openings.get(opening) ?? noOpenings

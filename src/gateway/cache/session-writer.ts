@@ -24,9 +24,14 @@ export class SessionWriter {
     this.#log = log
   }
 
-  /** Writes what `read` returns by then. A later call for the same session replaces an earlier one. */
+  /** Whether a session is written soon, with its changes until then. */
+  isWaiting(session: string): boolean {
+    return this.#waiting.has(session)
+  }
+
+  /** Writes what `read` returns by then. */
   add(session: string, read: () => StoredCacheSession): void {
-    if (this.#waiting.size >= maxWaiting && !this.#waiting.has(session)) return
+    if (this.#waiting.size >= maxWaiting) return
     this.#waiting.set(session, read)
     this.#timer ??= this.#clock.after(waitMs, () => void this.flush())
   }
