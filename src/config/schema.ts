@@ -59,7 +59,7 @@ const timeouts = group({
   total: duration(1)
     .optional()
     .describe(
-      'Time limit for the whole request, including all attempts. The longest value among the backends that may serve it applies. Default 600s.',
+      'Time limit for the whole request, including all attempts. The longest value among the backends that may serve it applies, unless the client sends its own timeout. Default 600s.',
     ),
 })
 

@@ -24,7 +24,8 @@ export const timeoutSettings = [
     name: 'total',
     key: 'totalMs',
     label: 'Total timeout',
-    limits: 'Time limit for the whole request, including all attempts.',
+    limits:
+      'Time limit for the whole request, including all attempts. The longest value among the backends that may serve it applies, unless the client sends its own timeout.',
   },
 ] as const
 type TimeoutName = (typeof timeoutSettings)[number]['name']

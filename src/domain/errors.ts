@@ -68,7 +68,7 @@ export const errorCatalog = {
     ...invalid,
     status: 404,
     message:
-      'There is no record of a request with this ID. Records expire, and rejected requests have none. Check the ID, and use a key of the account that sent the request.',
+      'There is no record of a request with this ID. Records expire, and requests that were not accepted have none. Check the ID, and use a key of the account that sent the request.',
   },
   context_length_exceeded: {
     ...invalid,
@@ -113,7 +113,7 @@ export const errorCatalog = {
   websocket_queue_full: {
     ...limited,
     message:
-      'Too many requests are queued on this connection, or on all WebSockets of this account. Wait for a response to finish.',
+      'The requests queued on this connection are too many or too large, or those on all WebSockets of this account are too large together. Wait for a response to finish.',
   },
   not_found: {
     ...invalid,
@@ -179,7 +179,7 @@ export const errorCatalog = {
     signals: 'billing',
     action: 'upgradeUrl',
     message:
-      'The monthly quota is used up: {used} of {limit:request} on the {plan} plan. It resets on {resetsOn}. Upgrade:',
+      'The monthly quota is used up: {used} of {limit:request} on the {plan} plan. It resets on {resetsOn}. See the plans:',
   },
   budget_exceeded: {
     ...overBudget,
@@ -215,8 +215,7 @@ export const errorCatalog = {
   },
   store_unavailable: {
     ...unavailable,
-    message:
-      'The stored data of this account could not be read right now. This request was not counted. Please try again in 1s.',
+    message: 'The stored data of this account could not be read right now. Please try again in 1s.',
   },
   server_busy: {
     ...unavailable,

@@ -28,7 +28,7 @@ export class Callers {
     this.#badKeys = new AttemptLimiter(
       'bad_keys',
       badKeysPerMinute,
-      'from an address that sends invalid keys',
+      'with missing or rejected keys from one address',
       deps.clock,
     )
   }

@@ -103,7 +103,7 @@ describe.each([codex, claude, opencode])('$name', ({ run, errorOutput, requestCo
   test('shows the message for a used-up month (402) and how to upgrade', async () => {
     const text = await refused(402, await refusing.spentMonth())
     expect(text).toContain('The monthly quota is used up: 1 of 1 request on the Tiny plan.')
-    expect(text).toContain(`Upgrade: ${refusing.links.upgradeUrl}`)
+    expect(text).toContain(`See the plans: ${refusing.links.upgradeUrl}`)
   })
 
   test('shows the message for a premium profile on another plan (403) and how to upgrade', async () => {

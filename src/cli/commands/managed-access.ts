@@ -16,7 +16,7 @@ import { oneOf } from '../value-shapes.ts'
 export const managedAccessStatus: Command = {
   name: 'managed-access status',
   summary:
-    'Show whether managed access is on, and check now that quotas are durable, audit events are durable, and resale is recorded. Managed access lets accounts use your provider credentials.',
+    'Show whether managed access is on, and check now that quotas and audit events are stored durably and that resale agreements with the providers are recorded. Managed access lets accounts use your provider credentials.',
   arguments: [],
   options: [],
   example: 'managed-access status',

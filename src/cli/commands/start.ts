@@ -20,7 +20,8 @@ const askEveryMs = 500
 
 export const start: Command = {
   name: 'start',
-  summary: 'Run the service. The first run creates an account, a key, and simulated providers.',
+  summary:
+    'Run the service. In local mode, the first run creates an account and a key. Simulated providers answer if no backends are configured.',
   arguments: [],
   needsCredentials: true,
   options: [

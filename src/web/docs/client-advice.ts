@@ -29,7 +29,7 @@ export function clientWords(error: ServiceError): readonly (readonly [client: st
 function sdkWords({ code, entry, facts }: ServiceError): string {
   if (code === streamCode) return 'throws with our message while your program reads the stream, and does not retry'
   if (!entry.retryable)
-    return 'throws immediately, with our message in `error.message`, the code in `error.code`, and the request ID in `error.requestID`'
+    return 'throws immediately, with our message in `error.message`, the code in `error.code`, and the request ID in `error.requestID` (in Python, `error.request_id`)'
   return facts.retryAfterSeconds === undefined
     ? 'retries twice within a few seconds, then throws with our message'
     : 'retries twice, waiting as `Retry-After` says, then throws with our message'

@@ -32,7 +32,7 @@ export const accessHelp = {
     fix: [
       'Check that the base URL belongs to the service that created the key.',
       'Check your list of keys for one that is disabled or expired.',
-      'If the [page of your account](/account) says that it is suspended, contact support. New keys do not help.',
+      'If the [page of your account](/account) says that it is suspended, [contact support](/support). New keys do not help.',
       'Otherwise, create a new key and replace the old one.',
     ],
     at: keys,
@@ -90,6 +90,7 @@ export const accessHelp = {
     fix: [
       'Upgrade. The larger quota applies as soon as your account is on the new plan. Requests that you already made this month count toward it.',
       'Or wait for the next month. Retrying before then will not succeed.',
+      'If your account is on the largest plan, [contact support](/support).',
     ],
     at: upgrade,
     example: {
@@ -98,7 +99,7 @@ export const accessHelp = {
     },
   },
   budget_exceeded: {
-    why: 'A budget of the account, the key, or the profile cannot cover this request. Before we send a request, we reserve its highest possible cost in the budget: the whole input and as much output as the output limit allows, at the highest prices of the backends that may answer. This reservation is a hold. If the request sets no output limit, we set the highest one that the budget can cover. We lower the limit of a Messages request in the same way. We never lower a limit below 1,024 tokens: we reject the request instead. When the request ends, we charge the actual cost and release the rest. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
+    why: 'A budget of the account, the key, or the profile cannot cover this request. Before we send a request, we reserve its highest possible cost in the budget: the whole input and as much output as the output limit allows, at the highest prices of the backends that may answer. This reservation is a hold. If the request sets no output limit, we set the highest one that the budget can cover. We lower the limit of a Messages request in the same way. We never lower a limit below 1,024 tokens: we reject the request instead. When the request ends, we charge its cost and release the rest. If a provider received the request but its answer did not begin, the cost is unknown, and we charge up to the highest possible one. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
     fix: [
       'Raise the budget: open Budgets and choose “Change the limit” next to it. The change applies within a second. If the operator set it, ask them to raise it.',
       'Or lower the highest possible cost: send a shorter request, or one with a lower output limit. If this cost is more than the whole limit, waiting does not help.',
@@ -169,8 +170,9 @@ export const accessHelp = {
     example: { words: { budget: 'The monthly budget of this account', profile: 'svc-router/frontier' } },
   },
   rate_limit_exceeded: {
-    why: 'A per-minute limit was reached. It is one of these: the plan’s limit, the key’s own limit, the limit for requests that do not count toward the quota (such as listing models), the limit for an address that sends invalid keys, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
+    why: 'A per-minute limit was reached. It is one of these: the plan’s limit, the key’s own limit, the limit for requests that do not count toward the quota (such as listing models), the limit for missing or rejected keys from one address, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
     fix: [
+      'If the message mentions rejected keys, correct the key first. Waiting does not make it valid.',
       'Wait for the number of seconds in `Retry-After`, then retry.',
       'Most clients do this automatically. In your own program, send requests more slowly: `X-RateLimit-Remaining` says how many requests are left.',
       'A larger plan has a higher limit. If the key’s own limit was reached, change it under “Limits” next to the key.',
@@ -202,7 +204,7 @@ export const accessHelp = {
     fix: [
       'Find the provider whose test fails, remove it, and connect it again with a working credential.',
       'If the provider now accepts the credential, wait up to 25 seconds, then send the request again.',
-      'If the operator of the service configured the provider, contact them with the request ID.',
+      'If the operator of the service configured the provider, send them the request ID through [support](/support).',
     ],
     at: providers,
     example: { retryCount: 2 },
@@ -211,7 +213,7 @@ export const accessHelp = {
     why: 'Every provider that could have answered reported that the model does not exist or that there is nothing at the URL. Probably a model name or base URL is wrong.',
     fix: [
       'Find the provider whose test fails, remove it, and connect it again with the correct model name and base URL.',
-      'If the operator of the service configured the provider, contact them with the request ID.',
+      'If the operator of the service configured the provider, send them the request ID through [support](/support).',
     ],
     at: providers,
     example: { retryCount: 1 },

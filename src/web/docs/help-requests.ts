@@ -92,7 +92,7 @@ export const requestHelp = {
     example: {},
   },
   request_not_found: {
-    why: 'This account has no record of a request with this ID. Records are stored for 90 days unless the operator configures another period. Requests that were rejected without being counted, such as those with an invalid key, are not recorded.',
+    why: 'This account has no record of a request with this ID. Records are stored for 90 days unless the operator configures another period. Requests that the service did not accept, such as those with an invalid key, are not recorded.',
     fix: ['Check the ID in the response header `X-Request-Id`.', 'Use a key of the account that sent the request.'],
     at: { path: '/activity', name: 'Activity' },
     example: {},
@@ -172,8 +172,11 @@ export const requestHelp = {
     example: { words: { minutes: 60 } },
   },
   websocket_queue_full: {
-    why: 'Too many requests are queued on this WebSocket, or all WebSockets of your account together hold too much data. A WebSocket answers one request at a time. In the second case, we close the connection.',
-    fix: ['Wait for a response to finish before you send more requests.'],
+    why: 'The requests queued on this WebSocket are too many or too large, or all WebSockets of your account together hold too much data. A WebSocket answers one request at a time. In the last case, we close the connection.',
+    fix: [
+      'Wait for a response to finish before you send more requests.',
+      'If the connection was closed, open a new one and send the requests one at a time.',
+    ],
     at: clients,
     example: {},
   },

@@ -15,7 +15,7 @@ export const serviceHelp = {
     at: status,
     example: {
       retryAfterSeconds: 5,
-      retryCount: 2,
+      retryCount: 1,
       attempts: [
         { backend: 'openai-main', outcome: 'server_error' },
         { backend: 'anthropic-main', outcome: 'rate_limited' },
@@ -38,12 +38,12 @@ export const serviceHelp = {
   },
   server_busy: {
     why: 'The server is handling as many requests as it can, or your account or address has reached its share of them.',
-    fix: [again],
+    fix: [again, 'If your account sends many requests at once, send fewer.'],
     at: status,
     example: { retryAfterSeconds: 1 },
   },
   load_shed: {
-    why: 'The server has more work than it can do. Until it catches up, it rejects retries first, then fusion, then some requests of accounts without a premium plan, so that it can answer the other requests in time. Your request was not counted.',
+    why: 'The server has more work than it can do. Until it catches up, it rejects retries first, then fusion, then some or all requests of accounts without a premium plan, so that it can answer the other requests in time. Your request was not counted.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again. Most clients do this automatically.',
       'If fusion is rejected, use another profile. If your request forces the fusion tool, let the model decide instead: a single model then answers.',
@@ -61,10 +61,11 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 1 },
   },
   upstream_timeout: {
-    why: 'The answer was not complete before the request’s deadline. The deadline also ends a stream that has begun. Reasoning models can take minutes.',
+    why: 'The answer was not complete before the request’s deadline: the timeout that your client sent, or otherwise the longest total timeout of the backends. The deadline also ends a stream that has begun. Reasoning models can take minutes.',
     fix: [
       'Use `"stream": true`. A stream can take longer than an answer that is not streamed, but it must also end before the deadline.',
-      'If you set a `timeout` in an SDK, raise it. The SDK sends the timeout with the request, and we stop shortly before it expires.',
+      'Set a longer `timeout` in your SDK, at most an hour. The OpenAI and Anthropic SDKs send it with the request (10 minutes by default), and we stop shortly before it expires.',
+      'If your client sends no timeout, ask the operator of the service to raise the `total` timeout of the backends. For your own provider, remove it and connect it again with a longer total timeout.',
     ],
     at: status,
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },

@@ -79,7 +79,7 @@ export class Library {
     const { baseUrl } = this.#deps
     const row = ({ title, path, summary }: Doc): string => `- [${title}](${path}): ${lowerFirst(summary)}`
     const markdown = [
-      'One base URL and one key for many models. A request names a profile, such as `svc-router/frontier`. Most profiles send the request to one provider and, if it fails, to another. To send your first request, [get a key](/account/setup) and set it as `SVC_ROUTER_API_KEY`. If the operator provides no models for you, [connect a model provider](/account/upstreams). Then run:',
+      'One base URL and one key for many models. A request names a profile, such as `svc-router/frontier`. Most profiles send the request to one provider and, if it fails, to another. To send your first request, [get a key](/account/setup) and set it as `SVC_ROUTER_API_KEY`. If the operator of this service provides no models for you, [connect a model provider](/account/upstreams). Then run:',
       '```',
       `curl -sS ${baseUrl}/chat/completions -H "authorization: Bearer $SVC_ROUTER_API_KEY" \\`,
       "  -H 'content-type: application/json' \\",

@@ -48,8 +48,8 @@ async function showHome(visit: Visit): Promise<Response> {
         <section>
           <h2>Automatic failover</h2>
           <p>
-            Requests skip models that are down, slow, or out of quota. Each response names the one that answered and
-            says how many failed first.
+            Requests skip models that are down, slow, or rate-limited by their provider. Each response names the one
+            that answered and says how many failed first.
           </p>
         </section>
         <section>
