@@ -172,7 +172,7 @@ export const accessHelp = {
   rate_limit_exceeded: {
     why: 'A per-minute limit was reached. It is one of these: the plan’s limit, the key’s own limit, the limit for requests that do not count toward the quota (such as listing models), the limit for missing or rejected keys from one address, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
     fix: [
-      'If the message mentions rejected keys, correct the key first. Waiting does not make it valid.',
+      'If the message mentions missing or rejected keys, send a valid key. Waiting alone does not help.',
       'Wait for the number of seconds in `Retry-After`, then retry.',
       'Most clients do this automatically. In your own program, send requests more slowly: `X-RateLimit-Remaining` says how many requests are left.',
       'A larger plan has a higher limit. If the key’s own limit was reached, change it under “Limits” next to the key.',

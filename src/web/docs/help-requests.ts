@@ -172,7 +172,7 @@ export const requestHelp = {
     example: { words: { minutes: 60 } },
   },
   websocket_queue_full: {
-    why: 'The requests queued on this WebSocket are too many or too large, or all WebSockets of your account together hold too much data. A WebSocket answers one request at a time. In the last case, we close the connection.',
+    why: 'The requests queued on this WebSocket are too many or too large, or all WebSockets of your account together hold too much data. In the last case, we close the connection. A WebSocket answers one request at a time.',
     fix: [
       'Wait for a response to finish before you send more requests.',
       'If the connection was closed, open a new one and send the requests one at a time.',

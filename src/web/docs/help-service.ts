@@ -65,7 +65,7 @@ export const serviceHelp = {
     fix: [
       'Use `"stream": true`. A stream can take longer than an answer that is not streamed, but it must also end before the deadline.',
       'Set a longer `timeout` in your SDK, at most an hour. The OpenAI and Anthropic SDKs send it with the request (10 minutes by default), and we stop shortly before it expires.',
-      'If your client sends no timeout, ask the operator of the service to raise the `total` timeout of the backends. For your own provider, remove it and connect it again with a longer total timeout.',
+      'If your client sends no timeout, or the request has an `Idempotency-Key` or runs in the background, ask the operator of the service to raise the `total` timeout of the backends. For your own provider, remove it and connect it again with a longer total timeout.',
     ],
     at: status,
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },
