@@ -1,4 +1,3 @@
-import { isAscii } from 'node:buffer'
 import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
 import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
@@ -9,6 +8,7 @@ import { shownModel } from '../../formats/format.ts'
 import { isTooComplex } from '../../formats/json-limits.ts'
 import { patchJson, patchJsonInSteps } from '../../formats/patch-json.ts'
 import type { RelayRules } from '../../formats/relay.ts'
+import { renameModel } from '../../formats/rename-model.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
 import { runAtOnce, runInTurns } from '../../runtime/yield-to-event-loop.ts'
@@ -94,9 +94,7 @@ export class WholeLane implements Lane {
       if (relay === undefined) return Buffer.from(this.#translate(events))
       const changes = this.#changesOf(relay, body)
       const name = JSON.stringify(shownModel(context))
-      // Text costs half as much as bytes. In ASCII, it is the same in both encodings.
-      const renamed =
-        changes === undefined ? renameModel(isAscii(bytes) ? text : bytes.toString('latin1'), name) : undefined
+      const renamed = changes === undefined ? renameModel(bytes, text, name) : undefined
       return this.#mark(relay, renamed ?? patchJson(bytes, { model: name, ...changes }), body)
     } catch (error) {
       throw this.#faulty(bytes, error)
@@ -185,53 +183,10 @@ function withoutMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
 
-const modelKey = '"model"'
-const space = 0x20
-const quote = 0x22
-const colon = 0x3a
-const notPlain = /[^ -~]/
-
 function* parseInSteps(bytes: Buffer): Generator<void, JsonObject> {
   const text = bytes.toString('utf8')
   yield
   if (isTooComplex(text)) throw new UpstreamError('broken')
   yield
   return parseSimple(text)
-}
-
-/**
- * The same JSON in latin1 text with the profile instead of the model (contract 2.31); undefined if its place is not
- * certain. `name` is the profile as JSON.
- */
-function renameModel(text: string, name: string): string | undefined {
-  const from = onlyModelIn(text)
-  if (from < 0) return undefined
-  const to = text.indexOf('"', from + 1) + 1
-  if (to === 0 || text.slice(from, to).includes('\\')) return undefined
-  return text.slice(0, from) + (notPlain.test(name) ? Buffer.from(name).toString('latin1') : name) + text.slice(to)
-}
-
-/**
- * The offset of the model's name, if its key appears only once: then it is the answer's own. Otherwise -1, and the JSON
- * must be parsed to find it.
- */
-function onlyModelIn(text: string): number {
-  let only = -1
-  for (let at = text.indexOf(modelKey); at >= 0; at = text.indexOf(modelKey, at + modelKey.length)) {
-    const value = valueAfter(text, at + modelKey.length)
-    if (text.charCodeAt(value) !== quote) continue
-    if (only >= 0) return -1
-    only = value
-  }
-  return only
-}
-
-/** The offset of the value whose key ends at `from`; -1 if no value follows. */
-function valueAfter(text: string, from: number): number {
-  let at = from
-  while (text.charCodeAt(at) <= space) at += 1
-  if (text.charCodeAt(at) !== colon) return -1
-  at += 1
-  while (text.charCodeAt(at) <= space) at += 1
-  return at
 }
