@@ -130,9 +130,10 @@ function argumentProblems(given: readonly string[], { arguments: names, shapes }
 function missingOptions(options: readonly Option[], values: Readonly<Record<string, unknown>>): readonly Problem[] {
   return options
     .filter(({ name, required }) => required === true && values[name] === undefined)
-    .map(({ name, shape }) => ({
+    .map(({ name, value, shape }) => ({
       what: `--${name} is missing`,
-      fix: `for example --${name} ${shape?.example ?? 'VALUE'}; it must be ${shape?.what ?? 'any text'}`,
+      fix:
+        shape === undefined ? `--${name} ${value}` : `for example --${name} ${shape.example}; it must be ${shape.what}`,
     }))
 }
 

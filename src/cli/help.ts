@@ -48,7 +48,7 @@ function writeOptions(options: readonly Option[]): string {
   return writeTable(
     options.map((option) => [
       `  ${option.short === undefined ? '' : `-${option.short}, `}--${option.name}${option.value === undefined ? '' : ` ${option.value}`}`,
-      option.summary,
+      option.required === true ? `${option.summary} Required.` : option.summary,
     ]),
   )
 }

@@ -87,7 +87,11 @@ export const managedAccessResale: Command = {
   summary: 'Record that a provider allows resale of its service, or revoke that record.',
   arguments: ['PROVIDER'],
   options: [
-    { name: 'note', value: 'NOTE', summary: 'Where the agreement is stored: the ID of a contract or ticket.' },
+    {
+      name: 'note',
+      value: 'NOTE',
+      summary: 'Where the agreement is stored: the ID of a contract or ticket. Required unless you add --revoke.',
+    },
     {
       name: 'revoke',
       summary: 'Revoke the record. The managed backends of the provider stop serving accounts within a second.',

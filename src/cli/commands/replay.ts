@@ -34,8 +34,8 @@ export const replay: Command = {
     {
       name: 'policy',
       value: 'FILE',
-      summary:
-        'A file with the profile and the "backends" or "routing" to try, written as in the configuration. Required.',
+      required: true,
+      summary: 'A file with the profile and the "backends" or "routing" to try, written as in the configuration.',
     },
     { name: 'profile', value: 'PROFILE', summary: 'The profile. Default: the only one in the file.' },
     {
@@ -60,9 +60,7 @@ export const replay: Command = {
     const { line, ports } = invocation
     const limit = readWhole(line, 'limit', 1, maxLimit) ?? defaultLimit
     const sinceMs = ports.clock.nowMs() - readDurationMs(line.option('since') ?? defaultSince)!
-    const path = line.option('policy')
-    if (path === undefined)
-      throw new CommandError(exitCodes.usage, '--policy is missing', invocation.command('replay --policy FILE'))
+    const path = line.option('policy') ?? ''
     const text = readText(path)
     return invocation.withStore(async ({ config }) => {
       const policy = choose(readPolicyFile(path, text, config), invocation)

@@ -158,7 +158,7 @@ function listCache(groups: readonly CacheGroup[], appUrl: string): Result {
     text:
       rows.length === 0
         ? ''
-        : writeTable([['KEY', 'CLIENT', 'TURNS', 'INPUT TOKENS', 'FROM CACHES', 'MISSES'], ...rows]),
+        : writeTable([['KEY', 'CLIENT', 'REQUESTS', 'INPUT TOKENS', 'FROM CACHES', 'MISSES'], ...rows]),
     json: uses,
     talk: [
       rows.length === 0

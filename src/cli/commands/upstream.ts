@@ -61,7 +61,10 @@ export const upstreamAdd: Command = {
       repeats: true,
       summary: 'An extra header for every request. Must not contain a credential. Can be repeated.',
     },
-    { name: 'no-credential', summary: 'Do not read a credential from standard input.' },
+    {
+      name: 'no-credential',
+      summary: 'Connect without a credential, for a server that needs none. Standard input is then not read.',
+    },
     { name: 'no-test', summary: 'Save the provider without sending a test request.' },
     accountOption,
   ],

@@ -55,5 +55,6 @@ test('the last admin cannot be removed, addresses are unique, and roles must exi
   expect(await refused('create', 'nobody', '--role', 'viewer')).toContain('EMAIL must be an email address')
   expect(await refused('create', 'bob@example.com', '--role', 'king')).toContain('--role must be one of')
   expect(await refused('create', 'bob@example.com')).toContain('--role is missing')
+  expect((await cli.say('operators', 'create', '--help')).out).toMatch(/--role ROLE .* Required\.$/m)
   expect(await refused('sign-in-link', 'bob@example.com')).toContain('no such operator')
 })

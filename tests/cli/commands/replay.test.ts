@@ -124,7 +124,9 @@ test.each([
 })
 
 test('a missing policy is explained', async () => {
-  expect((await harness.say('replay', '--config', configFile())).err).toContain('--policy is missing')
+  const missing = (await harness.say('replay', '--config', configFile())).err
+  expect(missing).toContain('--policy is missing')
+  expect(missing).toContain('--policy FILE')
   const { err } = await harness.say('replay', '--config', configFile(), '--policy', '/does/not/exist')
   expect(err).toContain('the file cannot be read')
 })
