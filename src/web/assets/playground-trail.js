@@ -61,7 +61,7 @@ export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) 
   if (response === undefined)
     return note('The request ended before an answer began. See its result in ', inActivity(), '.')
   if (!response.ok && response.status < 500 && head.upstream === undefined)
-    return note('The request was rejected before it reached a backend. It was not charged.')
+    return note('The request was rejected. It was not charged.')
   const trail = await findTrail(head.id)
   if (!isCurrent()) return undefined
   if (trail === undefined) return note('The record is not available yet. Look for it in ', inActivity(), '.')

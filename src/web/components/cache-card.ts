@@ -26,7 +26,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
             <tr>
               <th scope="col">Key</th>
               <th scope="col">Client</th>
-              <th scope="col" class="number">Turns</th>
+              <th scope="col" class="number">Requests</th>
               <th scope="col" class="number">From caches</th>
               <th scope="col" class="number">Misses</th>
               <th scope="col">Most often</th>
@@ -37,7 +37,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
           </tbody>
         </table>
       </div>
-      ${uses.length > maxUses ? html`<p class="faint">The ${maxUses} rows with the most turns, of ${writeNumber(uses.length)}.</p>` : ''}
+      ${uses.length > maxUses ? html`<p class="faint">The ${maxUses} rows with the most requests, of ${writeNumber(uses.length)}.</p>` : ''}
     </section>
     ${
       misses.length === 0

@@ -134,7 +134,8 @@ function withoutBackends(profile: Profile): Html {
   return profile.backends.length === 0
     ? html`<p class="empty">No backends are configured for this profile. <a href="/support">Contact support</a>.</p>`
     : html`<p class="empty">
-        This profile uses backends that each serve one account, not the providers that you connect.
+        Each backend of this profile serves only one account. The providers that you connect do not serve this profile.
+        If none of its backends serves your account, <a href="/support">contact support</a> to use it.
       </p>`
 }
 
