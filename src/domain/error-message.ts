@@ -11,7 +11,8 @@ const placeholder = /\{(\w+)(?::([\w ]+))?\}/g
 /** The message of an error: what happened, what to do, and the link to the page that helps, if there is one (contract 4.2). */
 export function errorMessage(error: ServiceError, links: Links): string {
   const { message, action } = error.entry
-  const words = { ...error.facts.words, status: error.facts.status ?? '' }
+  const { words: given, status = '', retryAfterSeconds: seconds = '' } = error.facts
+  const words = { seconds, ...given, status }
   const text = message.replace(placeholder, (_, name: string, noun: string | undefined) => {
     const value = words[name as keyof typeof words] ?? ''
     return noun === undefined ? String(value) : counted(Number(value), noun)

@@ -179,7 +179,7 @@ export const errorCatalog = {
     signals: 'billing',
     action: 'upgradeUrl',
     message:
-      'The monthly quota is used up: {used} of {limit:request} on the {plan} plan. It resets on {resetsOn}. See the plans:',
+      'The monthly quota cannot cover this request: {used} of {limit:request} used on the {plan} plan. It resets on {resetsOn}. See the plans:',
   },
   budget_exceeded: {
     ...overBudget,
@@ -220,7 +220,7 @@ export const errorCatalog = {
   server_busy: {
     ...unavailable,
     message:
-      'This server is handling as many requests as it can, in total or for this account or address. Please try again in 1s.',
+      'This server is handling as many requests as it can, in total or for this account or address. Please try again in {seconds}s.',
   },
   load_shed: {
     ...unavailable,
@@ -229,7 +229,7 @@ export const errorCatalog = {
   restarting: {
     ...unavailable,
     message:
-      'This server is restarting and could not finish the response. Please send the request again in 1s. If part of the response arrived, do not reuse its Idempotency-Key.',
+      'This server is restarting and could not finish the response. Please send the request again in 1s. If part of the response arrived, do not reuse the request’s Idempotency-Key.',
   },
   upstream_credentials_rejected: {
     status: 502,
@@ -258,7 +258,7 @@ export const errorCatalog = {
     retryable: true,
     signals: 'none',
     message:
-      'The answer of {profile} was not complete within {seconds}s. Try again, or send a shorter request. If part of the answer arrived, do not reuse its Idempotency-Key.',
+      'The answer of {profile} was not complete within {seconds}s. Try again, or send a shorter request. If part of the answer arrived, do not reuse the request’s Idempotency-Key.',
   },
   upstream_broken: {
     status: 502,

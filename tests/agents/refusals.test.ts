@@ -102,7 +102,7 @@ describe.each([codex, claude, opencode])('$name', ({ run, errorOutput, requestCo
 
   test('shows the message for a used-up month (402) and how to upgrade', async () => {
     const text = await refused(402, await refusing.spentMonth())
-    expect(text).toContain('The monthly quota is used up: 1 of 1 request on the Tiny plan.')
+    expect(text).toContain('The monthly quota cannot cover this request: 1 of 1 request used on the Tiny plan.')
     expect(text).toContain(`See the plans: ${refusing.links.upgradeUrl}`)
   })
 

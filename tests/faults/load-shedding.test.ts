@@ -55,7 +55,10 @@ test('with many open requests, retries of clients are rejected first, then fusio
   const attached = await ask({ tools: [tool] })
   expect([attached.status, reasonIn(await attached.text())]).toEqual([200, 'overloaded'])
   const forced = await ask({ tools: [tool], tool_choice: tool })
-  expect([forced.status, await forced.text()]).toEqual([503, expect.stringContaining('forced fusion')])
+  expect([forced.status, await forced.text()]).toEqual([
+    503,
+    expect.stringContaining('requests that force the fusion tool'),
+  ])
   await Promise.all(open.map(({ body }) => body!.cancel()))
   await expect
     .poll(() => service.events.findLast(({ event }) => event === 'load_shedding'), { timeout: 10_000 })

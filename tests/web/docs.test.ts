@@ -75,6 +75,12 @@ describe('errors', () => {
     expect({ ...shown.error, request_id: '' }).toEqual({ ...said.error, request_id: '' })
   })
 
+  test('the page of rejected content says that the error can end a stream, and that what was sent is charged', async () => {
+    const text = await read('/docs/errors/content_rejected')
+    expect(text).toContain('If a stream has already begun, the error is its last event')
+    expect(text).toContain('unless part of the answer had already been sent')
+  })
+
   test('an unknown code has no page', async () => {
     expect((await visitor.get('/docs/errors/no_such_code')).status).toBe(404)
   })

@@ -118,7 +118,7 @@ export class FusionPlanner {
   ): Promise<AnswerPlan> | undefined {
     const { shedder } = this.#deps
     if (shedder?.sheds('fusion') !== true || fusable.request.isOwnQuestion === true) return undefined
-    if (tool?.isForced === true) throw shedder.rejection('fusion', 'forced fusion')
+    if (tool?.isForced === true) throw shedder.rejection('fusion', 'requests that force the fusion tool')
     const gate = decideGate(fusable.conversation)
     return this.#planAlone(fusable, recalled, gate.run ? 'overloaded' : gate.reason)
   }

@@ -28,7 +28,13 @@ const sources = {
 } as const
 
 /** Errors that are responses, or end a stream that has begun. */
-const endsStreams: readonly ErrorCode[] = ['answer_interrupted', 'upstream_timeout', 'restarting', 'internal_error']
+const endsStreams: readonly ErrorCode[] = [
+  'content_rejected',
+  'answer_interrupted',
+  'upstream_timeout',
+  'restarting',
+  'internal_error',
+]
 
 /** One page for each error code, followed by the page that lists them all (contract 4.8). */
 export function errorDocs(deps: ErrorDocsDeps): readonly Doc[] {
@@ -139,7 +145,7 @@ function failsUntil(code: ErrorCode): string {
 }
 
 function countedSentence(code: ErrorCode, status: number): string {
-  if (status < 500) return 'A rejected request does not count toward your monthly quota.'
+  if (status < 500 && code !== 'content_rejected') return 'A rejected request does not count toward your monthly quota.'
   if (code === 'upstream_broken' || code === 'answer_interrupted')
     return 'It counts toward your monthly quota, because part of the answer had been generated.'
   if (status === 504)

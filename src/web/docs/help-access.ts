@@ -39,7 +39,7 @@ export const accessHelp = {
     example: {},
   },
   key_revoked: {
-    why: 'Someone with access to the account, or an operator, revoked or rotated this key, or it was found in public and revoked to protect the account. After a rotation, the old key stops working when its overlap ends. Revoking is permanent.',
+    why: 'Someone with access to the account, or an operator, revoked or rotated this key, or it was found in public and revoked to protect the account. After a rotation, the old key stops working at the end of the time that was chosen for it. Revoking is permanent.',
     fix: [
       'Create a new key and replace the revoked one.',
       'If you are not signed in, [verify the account’s email address](/account/recover) to get a new key.',
@@ -49,10 +49,11 @@ export const accessHelp = {
     example: {},
   },
   auth_unavailable: {
-    why: 'The key database did not respond, so we could not check your key. We return 401 only when we are certain that a key is not valid.',
+    why: 'The key database did not respond, so we could not check your key, or the account’s plan no longer exists. We return 401 only when we are certain that a key is not valid.',
     fix: [
       'Send the same request again after a second. The failed request was not counted.',
-      'If the error persists, check the status page.',
+      'If the error persists, open the [page of your account](/account). If it says that your plan no longer exists, [choose another one](/billing/upgrade).',
+      'Otherwise, check the status page.',
     ],
     at: { path: '/status', name: 'Status' },
     example: { retryAfterSeconds: 1 },
@@ -86,9 +87,10 @@ export const accessHelp = {
     example: { words: { address: '203.0.113.7' } },
   },
   insufficient_quota: {
-    why: 'The account has used its monthly quota. The quota resets at the start of the next month (UTC); `resets_at` and `X-Quota-Reset` give that time as a Unix timestamp in seconds. Additional keys do not help, because all keys of an account share its quota.',
+    why: 'What is left of the account’s monthly quota cannot cover this request. The quota resets at the start of the next month (UTC); `resets_at` and `X-Quota-Reset` give that time as a Unix timestamp in seconds. Additional keys do not help, because all keys of an account share its quota.',
     fix: [
       'Upgrade. The larger quota applies as soon as your account is on the new plan. Requests that you already made this month count toward it.',
+      'If some of the quota is left, use a profile that counts as fewer requests (see [Models](/models)).',
       'Or wait for the next month. Retrying before then will not succeed.',
       'If your account is on the largest plan, [contact support](/support).',
     ],
@@ -219,7 +221,7 @@ export const accessHelp = {
     example: { retryCount: 1 },
   },
   '1010': {
-    why: 'The request did not identify the program that sent it: the User-Agent was missing, a placeholder, or that of a scanner. Such requests are rejected before the key is checked.',
+    why: 'The request did not identify the program that sent it: the User-Agent was missing, a placeholder, an incomplete browser User-Agent, or that of a scanner. Such requests are rejected before the key is checked.',
     fix: [
       'Send a `User-Agent` that identifies your program, such as `my-app/1.0 (me@example.com)`.',
       'SDKs, agents, and common HTTP libraries send one by default. If you use one, check that neither your configuration nor a proxy changes it.',

@@ -448,7 +448,7 @@ describe('a stream is not rescued', () => {
     const grown: number[] = []
     one.gateway.held = {
       grow: (bytes) => {
-        if (grown.push(bytes) > 1) throw new ServiceError('server_busy')
+        if (grown.push(bytes) > 1) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
       },
     }
     const { end } = await one.start()
