@@ -17,8 +17,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
   return html`<section class="card">
       <h2>Prompt caches</h2>
       <p>
-        The share of the input that providers read from their caches, and how many requests read less than they could
-        have.
+        How much of the input providers read from their caches, and how many requests read less than they could have.
       </p>
       <div class="scroll" tabindex="0" role="region" aria-label="Prompt caches">
         <table>
