@@ -81,6 +81,12 @@ describe('errors', () => {
     expect(text).toContain('unless part of the answer had already been sent')
   })
 
+  test('the page of a request that is rejected because of load says that it does not count, without an exception', async () => {
+    const text = await read('/docs/errors/load_shed')
+    expect(text).toContain('A rejected request does not count toward your monthly quota.')
+    expect(text).not.toContain('already been sent')
+  })
+
   test('an unknown code has no page', async () => {
     expect((await visitor.get('/docs/errors/no_such_code')).status).toBe(404)
   })

@@ -129,6 +129,6 @@ describe('the account', () => {
     const text = (await (await who.get('/account')).text()).replaceAll(/\s+/g, ' ')
     expect(text).toContain('<strong>2</strong> of 20,000 requests this month')
     expect(text).toContain('19,998 left')
-    expect(text).toContain('You can send 118 of 120 requests this minute')
+    expect(text).toContain('Of the 120 requests allowed in any 60 seconds, 118 are left.')
   })
 })

@@ -75,6 +75,13 @@ describe('models', () => {
     expect(await read('/models/svc-router/fusion')).toContain('Fusion uses your own providers and these:')
   })
 
+  test("a profile's page says when none of its requests counted, and what does not count", async () => {
+    const text = await read('/models/svc-router/fusion')
+    expect(text).toContain('No requests were counted in the last 90 days.')
+    expect(text).toContain('Answers by fusion do not count.')
+    expect(text).toContain(': no counted requests"')
+  })
+
   test("a profile's page marks the backends that serve only accounts with managed access", async () => {
     const other = await startWeb({
       facts: { beta: { managed: true, credential_env: 'BETA_KEY' } },

@@ -13,6 +13,7 @@ export function quotaBar(usage: UsageSignals, nowMs: number): Html {
   const share = quotaLimit === 0 ? 1 : Math.min(1, quotaUsed / quotaLimit)
   const days = Math.max(1, Math.ceil((quotaReset * 1000 - nowMs) / dayMs))
   const text = `${writeNumber(quotaUsed)} of ${writeNumber(quotaLimit)} requests used`
+  const minute = `Of the ${writeNumber(rateLimit)} requests allowed in any 60 seconds, ${writeNumber(rateRemaining)} are left.`
   return html`<p><strong>${writeNumber(quotaUsed)}</strong> of ${writeNumber(quotaLimit)} requests this month</p>
     <svg
       class="bar ${share >= nearlyFull ? 'full' : ''}"
@@ -25,7 +26,6 @@ export function quotaBar(usage: UsageSignals, nowMs: number): Html {
     </svg>
     <p class="faint">
       ${writeNumber(quotaRemaining)} left. The quota resets on ${writeDay(quotaReset * 1000)} (in ${days}
-      day${days === 1 ? '' : 's'}). You can send ${writeNumber(rateRemaining)} of ${writeNumber(rateLimit)} requests
-      this minute.
+      day${days === 1 ? '' : 's'}). ${minute}
     </p>`
 }

@@ -14,7 +14,7 @@ export function uptimeBar(name: string, days: readonly StatusDay[]): Html {
   const share = shareOver(days)
   const result =
     share === undefined
-      ? 'no requests'
+      ? 'no counted requests'
       : `${writeShare(share)} answered, ${writeCount(worst.length, 'day')} with failures`
   const words = `${name}, the last ${writeCount(days.length, 'day')}: ${result}`
   return html`<svg
@@ -42,7 +42,7 @@ function stripes(days: readonly StatusDay[], tone: (typeof tones)[number]): stri
 
 /** `99.98%`; rounded down, so that no failure is rounded away. */
 export function writeShare(share: number | undefined): string {
-  return share === undefined ? 'no requests' : `${Math.floor(share * 10_000) / 100}%`
+  return share === undefined ? 'no counted requests' : `${Math.floor(share * 10_000) / 100}%`
 }
 
 function toneOf(share: number | undefined): (typeof tones)[number] {

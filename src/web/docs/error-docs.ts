@@ -123,7 +123,7 @@ function errorList({ links }: ErrorDocsDeps): Doc {
       return `## ${status} ${STATUS_CODES[status] ?? ''}\n\n${rows.join('\n')}`
     })
   const markdown = [
-    'Find the code of your error below. Every error has the same shape: `message` says what happened and what to do, and often contains a link to the page that helps. `code` identifies the error, and each code has a page here.',
+    'Find the code of your error below. Every error has the same fields: `message` says what happened and what to do, and often contains a link to the page that helps. `code` identifies the error, and each code has a page here.',
     '`retryable` and the header `X-Should-Retry` say whether to retry, and `Retry-After` says how long to wait. To look up a request that we accepted, call `GET /v1/requests/{id}` with the ID from `X-Request-Id`, or open `/activity/{id}` in the web app.',
     ...groups,
     `See the [status page](${new URL(links.statusUrl).pathname}) for current problems.`,
@@ -145,7 +145,8 @@ function failsUntil(code: ErrorCode): string {
 }
 
 function countedSentence(code: ErrorCode, status: number): string {
-  if (status < 500 && code !== 'content_rejected') return 'A rejected request does not count toward your monthly quota.'
+  const isRejected = status < 500 ? code !== 'content_rejected' : code === 'load_shed'
+  if (isRejected) return 'A rejected request does not count toward your monthly quota.'
   if (code === 'upstream_broken' || code === 'answer_interrupted')
     return 'It counts toward your monthly quota, because part of the answer had been generated.'
   if (status === 504)

@@ -63,7 +63,7 @@ export const requestHelp = {
     example: {},
   },
   previous_response_not_found: {
-    why: 'The previous response is not stored: it was created with `"store": false`, was deleted, has expired, or belongs to another account.',
+    why: 'The previous response, or an earlier one in its chain, is not stored: it was created with `"store": false`, was deleted, has expired, or belongs to another account.',
     fix: ['Send the whole conversation in `input`.', 'To continue by ID next time, do not set `"store": false`.'],
     example: { param: 'previous_response_id' },
   },

@@ -101,9 +101,11 @@ async function showModel(visit: Visit): Promise<Response> {
               <p class="faint">
                 ${
                   shareOver(part.days) === undefined
-                    ? 'No requests in the last 90 days.'
-                    : `In the last 90 days, ${writeShare(shareOver(part.days))} of the requests to this profile were answered.`
+                    ? 'No requests were counted in the last 90 days.'
+                    : `On average, ${writeShare(shareOver(part.days))} of each day's requests were answered in the last 90 days.`
                 }
+                Only requests to the backends of this service count, not requests to providers that accounts connect.
+                Answers by fusion do not count. Failures that the request itself caused do not count.
               </p>
             </section>`
       }
