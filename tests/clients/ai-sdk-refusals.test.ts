@@ -99,7 +99,7 @@ describe.each(entrances)('$name', ({ ai, model: open }) => {
       const { settings, traffic } = counted(service, await keyOn('tiny'))
       await ai.generateText({ model: open(settings, frontier), prompt: 'Hello' })
       const error = refusal(await ask(settings, frontier), 402, 'insufficient_quota')
-      expect(error.message).toContain('1 of 1 request on the Tiny plan')
+      expect(error.message).toContain('1 of 1 request used on the Tiny plan')
       expect(error.message.endsWith(links.upgradeUrl)).toBe(true)
       expect(error.responseHeaders).not.toHaveProperty('retry-after')
       expect(traffic.sent).toHaveLength(2)
