@@ -22,7 +22,7 @@ import { digestPrompt, type ReadPrompt } from './prompt-digest.ts'
 import { sessionIdentity } from './session-identity.ts'
 import { readState, writeState } from './session-state.ts'
 import type { CacheSessionStore, StoredCacheSession } from './session-store.ts'
-import { type KnownSession, SessionTable } from './session-table.ts'
+import { SessionTable } from './session-table.ts'
 import { SessionTurn, type SessionKey } from './session-turn.ts'
 import { SessionWriter } from './session-writer.ts'
 
@@ -131,8 +131,8 @@ export class CacheSessions implements AsyncDisposable {
   #turnOf(of: SessionRequest, session: SessionKey, prompt: ReadPrompt, continued: Continued | undefined): SessionTurn {
     const { accountId, request, conversation } = of
     const table = this.#table
-    const change = (branches: SessionBranches): void => this.#remember(accountId, session.digest, branches)
-    const refresh = (branches: SessionBranches): void => this.#refresh(accountId, session.digest, branches)
+    const change = (branches: SessionBranches): void => this.#remember('set', accountId, session.digest, branches)
+    const refresh = (branches: SessionBranches): void => this.#remember('refresh', accountId, session.digest, branches)
     const known = (): SessionBranches => table.get(accountId, session.digest)?.branches ?? []
     const before = known()
     const client = clientFamilyOf(request.userAgent)
@@ -166,20 +166,10 @@ export class CacheSessions implements AsyncDisposable {
     })
   }
 
-  #remember(accountId: string, session: string, branches: SessionBranches): void {
+  /** `how`: `set` after a turn, and `refresh` for what was reported of a turn that is remembered. */
+  #remember(how: 'set' | 'refresh', accountId: string, session: string, branches: SessionBranches): void {
     const known = { branches, updatedMs: Math.round(this.#deps.clock.nowMs()) }
-    this.#table.set(accountId, session, known)
-    this.#write(accountId, session, known)
-  }
-
-  /** What was reported of a turn that is remembered. */
-  #refresh(accountId: string, session: string, branches: SessionBranches): void {
-    const known = { branches, updatedMs: Math.round(this.#deps.clock.nowMs()) }
-    this.#table.refresh(accountId, session, known)
-    this.#write(accountId, session, known)
-  }
-
-  #write(accountId: string, session: string, known: KnownSession): void {
+    this.#table[how](accountId, session, known)
     const writer = this.#writer
     if (writer === undefined || writer.isWaiting(session)) return
     if (!session.startsWith(named) && !known.branches.some(isWorthStoring)) return

@@ -37,46 +37,8 @@ export function rejectingDisallowedCalls(choice: LaneOptions): LaneOptions {
   return { ...choice, backendFormat: { ...backendFormat, readAnswer } }
 }
 
-class CheckingReader implements AnswerReader {
-  readonly #reader: AnswerReader
-  readonly #isAllowed: (event: AnswerEvent) => boolean
-  #hasFailed = false
-
-  constructor(reader: AnswerReader, isAllowed: (event: AnswerEvent) => boolean) {
-    this.#reader = reader
-    this.#isAllowed = isAllowed
-  }
-
-  get lastData(): JsonObject | undefined {
-    return this.#reader.lastData
-  }
-
-  // Some backends send a call and the end of the answer in one event: it has still failed.
-  get finished(): boolean {
-    return !this.#hasFailed && this.#reader.finished
-  }
-
-  readEvent(data: string, name?: string): readonly AnswerEvent[] {
-    return this.#check(this.#reader.readEvent(data, name))
-  }
-
-  readEnd(): readonly AnswerEvent[] {
-    return this.#check(this.#reader.readEnd?.() ?? [])
-  }
-
-  readWhole(body: JsonObject): readonly AnswerEvent[] {
-    return this.#check(this.#reader.readWhole(body))
-  }
-
-  #check(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
-    if (events.every(this.#isAllowed)) return events
-    this.#hasFailed = true
-    // The caller's choice, not an error of the backend.
-    throw new UpstreamError('broken', { blames: 'request' })
-  }
-}
-
-class CallRejectingReader implements AnswerReader {
+/** Reads as another reader does; those below check what it reads. */
+class WrappedReader implements AnswerReader {
   readonly #reader: AnswerReader
 
   constructor(reader: AnswerReader) {
@@ -92,7 +54,6 @@ class CallRejectingReader implements AnswerReader {
   }
 
   readEvent(data: string, name?: string): readonly AnswerEvent[] {
-    if (called.test(data)) throw new UpstreamError('broken')
     return this.#reader.readEvent(data, name)
   }
 
@@ -101,7 +62,52 @@ class CallRejectingReader implements AnswerReader {
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
-    if (called.test(JSON.stringify(body))) throw new UpstreamError('broken')
     return this.#reader.readWhole(body)
+  }
+}
+
+class CheckingReader extends WrappedReader {
+  readonly #isAllowed: (event: AnswerEvent) => boolean
+  #hasFailed = false
+
+  constructor(reader: AnswerReader, isAllowed: (event: AnswerEvent) => boolean) {
+    super(reader)
+    this.#isAllowed = isAllowed
+  }
+
+  // Some backends send a call and the end of the answer in one event: it has still failed.
+  override get finished(): boolean {
+    return !this.#hasFailed && super.finished
+  }
+
+  override readEvent(data: string, name?: string): readonly AnswerEvent[] {
+    return this.#check(super.readEvent(data, name))
+  }
+
+  override readEnd(): readonly AnswerEvent[] {
+    return this.#check(super.readEnd())
+  }
+
+  override readWhole(body: JsonObject): readonly AnswerEvent[] {
+    return this.#check(super.readWhole(body))
+  }
+
+  #check(events: readonly AnswerEvent[]): readonly AnswerEvent[] {
+    if (events.every(this.#isAllowed)) return events
+    this.#hasFailed = true
+    // The caller's choice, not an error of the backend.
+    throw new UpstreamError('broken', { blames: 'request' })
+  }
+}
+
+class CallRejectingReader extends WrappedReader {
+  override readEvent(data: string, name?: string): readonly AnswerEvent[] {
+    if (called.test(data)) throw new UpstreamError('broken')
+    return super.readEvent(data, name)
+  }
+
+  override readWhole(body: JsonObject): readonly AnswerEvent[] {
+    if (called.test(JSON.stringify(body))) throw new UpstreamError('broken')
+    return super.readWhole(body)
   }
 }
