@@ -73,6 +73,11 @@ export const fusionFunctionName = 'svc_router_fusion'
 /** The names under which a run of the tool appears in an answer, as a call of a remote server's tool. */
 export const fusionCallNames = { server_label: 'svc-router', name: 'fusion' } as const
 
+/** Whether the providers that accounts connect serve it (contract 7.1). */
+export function isServedByOwn({ id, isLikeFrontier }: Profile): boolean {
+  return id === frontierId || isLikeFrontier === true
+}
+
 /** The profile's name for clients that cannot send a slash (contract 2.30). */
 export function aliasOf(id: string): string {
   return id.replaceAll('/', '-')

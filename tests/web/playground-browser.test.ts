@@ -156,7 +156,9 @@ suite('the playground in a browser', () => {
     await expect
       .poll(() => page.locator('#trail tbody tr').allTextContents())
       .toEqual([expect.stringMatching(/^alphaserver error503/), expect.stringMatching(/^betaanswered/)])
-    expect(await page.locator('#trail dl').textContent()).toMatch(/Failed attempts1[\s\S]*99,999 of 100,000 left/)
+    expect(await page.locator('#trail dl').textContent()).toMatch(
+      /Backends that failed first1[\s\S]*99,999 of 100,000 left/,
+    )
     expect(await page.locator('#headers').textContent()).toContain('x-svc-router-upstream: beta')
     expect(await page.locator('#came').textContent()).toContain('data: [DONE]')
     await page.locator('#trail').getByRole('link', { name: /^req_/ }).click()
@@ -219,6 +221,7 @@ suite('the playground in a browser', () => {
     await page.getByRole('alert').getByText('could answer right now').waitFor()
     expect(await focused()).toContain('Send it again')
     await page.locator('#trail').getByText('0 requests').waitFor({ state: 'attached' })
+    expect(await page.locator('#trail dl').textContent()).not.toContain('failed first')
     await expect
       .poll(
         async () => {

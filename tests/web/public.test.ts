@@ -105,6 +105,7 @@ describe('models', () => {
         'svc-router/frontier': 'Until you connect a provider, these simulated providers answer:',
         'svc-router/fusion': 'Until you connect a provider, these simulated providers answer:',
       },
+      costs: { 'svc-router/fusion': 'What your provider charges' },
       asksForProvider: false,
     },
     {
@@ -124,12 +125,15 @@ describe('models', () => {
         'team/one': 'This profile uses these backends, not the providers that you connect:',
         'team/none': 'No backends are configured for this profile. <a href="/support">',
       },
+      costs: { 'svc-router/frontier': 'What your provider charges', 'team/one': 'Not stated' },
       asksForProvider: true,
     },
-  ])('$about, the pages say which providers answer', async ({ options, texts, asksForProvider }) => {
+  ])('$about, the pages say which providers answer', async ({ options, texts, costs, asksForProvider }) => {
     const other = await startWeb(options)
     try {
       for (const [id, text] of Object.entries(texts)) expect(await read(`/models/${id}`, other.visitor)).toContain(text)
+      for (const [id, text] of Object.entries(costs))
+        expect(await read(`/models/${id}`, other.visitor)).toContain(`<dt>Cost</dt> <dd>${text}</dd>`)
       const step = await read('/connect/curl', other.visitor)
       expect(step.includes('Requests need a model provider.')).toBe(asksForProvider)
     } finally {

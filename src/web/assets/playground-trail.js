@@ -104,7 +104,8 @@ function factsOf({ id, upstream, retries, isSimulated, minute, month }, { usage 
   return facts([
     ['Request', id && (trail === undefined ? make('code', {}, id) : link(id))],
     ['Answered by', upstream && `${upstream}${isSimulated ? ' (simulated)' : ''}`],
-    ['Failed attempts', retries],
+    // An error counts only those before the last one that was asked, and a fusion none.
+    ['Backends that failed first', upstream === 'fusion' ? undefined : upstream && retries],
     ['First content', trail?.firstContentMs === undefined ? undefined : `after ${time(trail.firstContentMs)}`],
     ['Total time', time(trail?.totalMs ?? tookMs)],
     ['Tokens', tokens],

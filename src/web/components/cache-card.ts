@@ -16,9 +16,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
   const misses = missesIn(groups)
   return html`<section class="card">
       <h2>Prompt caches</h2>
-      <p>
-        How much of the input providers read from their caches, and how many requests read less than they could have.
-      </p>
+      <p>How much of the input was read from providers’ caches, and for how many requests it was less than possible.</p>
       <div class="scroll" tabindex="0" role="region" aria-label="Prompt caches">
         <table>
           <thead>

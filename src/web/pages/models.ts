@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { capabilityIds, factsOfAll, type CapabilityId, type ModelFacts } from '../../domain/model-facts.ts'
-import { frontierId, type Profile } from '../../domain/profiles.ts'
+import { frontierId, isServedByOwn, type Profile } from '../../domain/profiles.ts'
 import { shareOver } from '../../domain/service-status.ts'
 import { breadcrumbs } from '../components/breadcrumbs.ts'
 import { codeSample } from '../components/code-sample.ts'
@@ -123,11 +123,6 @@ function marks({ premium }: Profile): Html | '' {
   return premium ? html`<span class="tag">premium</span>` : ''
 }
 
-/** Whether accounts' own providers serve it. */
-function isServedByOwn({ id, isLikeFrontier }: Profile): boolean {
-  return id === frontierId || isLikeFrontier === true
-}
-
 function withoutBackends(profile: Profile): Html {
   if (isServedByOwn(profile))
     return html`<p class="empty">
@@ -159,7 +154,6 @@ function factList(deps: WebDeps, profile: Profile): Html {
   const behind = backendsOf(deps, profile)
   const real = behind.filter(({ simulated }) => !simulated)
   const facts = factsOfAll((real.length > 0 ? real : behind).map((backend) => backend.facts))
-  const { price } = profile
   const rows: readonly (readonly [string, string])[] = [
     ...sizes(facts),
     ['Capabilities', capabilities(profile, facts)],
@@ -171,14 +165,7 @@ function factList(deps: WebDeps, profile: Profile): Html {
         .join(', '),
     ],
     ['Counts as', profile.quotaUnits === 1 ? '1 request' : `${profile.quotaUnits} requests`],
-    [
-      'Cost',
-      price === undefined
-        ? 'What your provider charges'
-        : `${price.inputPerMillion} ${price.currency} per million input tokens${
-            price.outputPerMillion === undefined ? '' : `, ${price.outputPerMillion} per million output tokens`
-          }`,
-    ],
+    ['Cost', costOf(profile)],
   ]
   return html`<dl class="facts">
     ${rows.map(
@@ -187,6 +174,14 @@ function factList(deps: WebDeps, profile: Profile): Html {
           <dd>${text}</dd>`,
     )}
   </dl>`
+}
+
+function costOf(profile: Profile): string {
+  const { price } = profile
+  if (price === undefined) return isServedByOwn(profile) ? 'What your provider charges' : 'Not stated'
+  const { inputPerMillion, outputPerMillion, currency } = price
+  const output = outputPerMillion === undefined ? '' : `, ${outputPerMillion} per million output tokens`
+  return `${inputPerMillion} ${currency} per million input tokens${output}`
 }
 
 function sizes({ contextWindow, maxOutputTokens }: ModelFacts): (readonly [string, string])[] {
