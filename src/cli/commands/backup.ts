@@ -14,7 +14,7 @@ const maxKept = 10_000
 export const backup: Command = {
   name: 'backup',
   summary:
-    'Copy all data into one signed file. The sealing key and the pepper are not in it: store them separately. The service can keep running.',
+    'Copy all data into one signed file. Two secrets are not in it: the sealing key (it encrypts provider credentials and stored answers) and the pepper (it hashes API keys). Store them separately. The service can keep running.',
   arguments: ['FILE'],
   options: [
     {
@@ -64,7 +64,8 @@ export const restore: Command = {
     },
     {
       name: 'accept-lost-changes',
-      summary: 'Required without --since. Keys that were revoked after the backup will work again.',
+      summary:
+        'Required without --since, except with --check. Keys that were revoked after the backup will work again.',
     },
     {
       name: 'trust',

@@ -73,7 +73,7 @@ const maxListed = 100
 
 export const incidentsList: Command = {
   name: 'incidents list',
-  summary: 'List the incidents on the status page, newest first.',
+  summary: `List the latest ${maxListed} incidents, newest first, including those that the status page no longer shows.`,
   arguments: [],
   options: [],
   example: 'incidents list',

@@ -56,7 +56,7 @@ export const managedAccessStatus: Command = {
 
 export const managedAccessOn = switching(
   'on',
-  'Turn on managed access: approved accounts can use your provider credentials while all checks in managed-access status pass.',
+  'Turn on managed access: approved accounts can use your credentials for each provider with a recorded resale agreement, while the other checks in managed-access status pass.',
 )
 export const managedAccessOff = switching('off', 'Turn off managed access for all accounts.')
 

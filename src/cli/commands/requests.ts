@@ -32,18 +32,18 @@ export const requests: Command = {
       shape: whole(1, maxLimit, defaultLimit),
       summary: `Maximum number of requests, at most ${maxLimit}. Default ${defaultLimit}.`,
     },
-    { ...accountOption, summary: 'Only requests of this account. Default: all accounts.' },
+    { ...accountOption, summary: 'Only requests of this account. Default: all accounts, except with --sessions.' },
     {
       name: 'refused',
       summary: `Instead, show how many requests were rejected in the last ${refusedDays} days, by error. Rejected requests have no records.`,
     },
     {
       name: 'cache',
-      summary: `Instead, show how much input providers read from their prompt caches in the last ${cacheDays} days, by key and client, and the reasons for cache misses.`,
+      summary: `Instead, show how much of the input was read from providers' prompt caches in the last ${cacheDays} days, by key and client, and the reasons for cache misses.`,
     },
     {
       name: 'sessions',
-      summary: `Instead, show the most expensive sessions of the last ${costDays} days. A session is a series of requests that continue one another. Needs --account if there are several accounts.`,
+      summary: `Instead, show the most expensive sessions of the last ${costDays} days. A session is a series of requests that continue one another. Default for --account: the local account, or the only one.`,
     },
   ],
   example: 'requests --limit 50',

@@ -410,7 +410,8 @@ describe('the account', () => {
     expect(await found(undefined, '--model', 'team/empty')).toMatchObject([
       {
         code: 'no_provider',
-        fix: expect.stringContaining('npx svc-router upstream add PROVIDER --model MODEL') as string,
+        what: 'no provider can serve team/empty for this account',
+        fix: 'add a backend to the profile in the configuration, or use --model svc-router/frontier',
       },
     ])
   })

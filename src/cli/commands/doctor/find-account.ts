@@ -1,5 +1,5 @@
 import { describeBackend, heldNote, openNotes } from '../../../domain/backend-status-text.ts'
-import { fusionId, nearest } from '../../../domain/profiles.ts'
+import { frontierId, fusionId, nearest } from '../../../domain/profiles.ts'
 import type { Answer } from './ask.ts'
 import type { Finding, Wording } from './finding.ts'
 import type { Observations, Subject } from './inspect-service.ts'
@@ -77,8 +77,12 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Wo
   const connectOne = isOwn
     ? command('upstream add PROVIDER --model MODEL')
     : 'connect your own provider on the account page'
-  if (standing.connected === 0)
-    return { code: 'no_provider', what: `no provider is connected for ${model}`, fix: connectOne, blocks: true }
+  if (standing.connected === 0) {
+    // Providers that the account connects serve only these two profiles.
+    const addOne = isOwn ? 'add a backend to the profile in the configuration' : 'ask the operator to add a backend'
+    const fix = model === frontierId || model === fusionId ? connectOne : `${addOne}, or use --model ${frontierId}`
+    return { code: 'no_provider', what: `no provider can serve ${model} for this account`, fix, blocks: true }
+  }
   if (standing.usable > 0) return findFailing(model, standing, { command, isOwn })
   const who = standing.connected === 1 ? 'the only backend' : `each of the ${standing.connected} backends`
   const test = isOwn ? command('upstream test') : 'see the status page of the service, and try again in a minute'
