@@ -6,14 +6,14 @@ const clients = { path: '/docs/clients', name: 'Clients' } as const
 /** Errors in the request itself. These requests are not counted. */
 export const requestHelp = {
   duplicate_header: {
-    why: 'A header that identifies the caller or gives the body length appeared twice, so its value is ambiguous.',
+    why: 'A header that may be sent only once, such as `Authorization`, `Content-Length`, or `Idempotency-Key`, appeared twice, so its value is ambiguous.',
     fix: ['Look for a proxy or an HTTP library default that adds the header a second time.', 'Send the header once.'],
     example: { param: 'authorization', words: { header: 'authorization' } },
   },
   invalid_json: {
     why: 'The body is not a single JSON object in UTF-8.',
     fix: [
-      'If the message gives a position, look there. Common causes are shell quoting, a trailing comma, or a truncated body.',
+      'If the message says why, fix that. Otherwise, check the syntax. Common causes are shell quoting, a trailing comma, or a truncated body.',
       'Use a JSON library instead of building the JSON from strings.',
     ],
     example: { words: { where: ': it ended early' } },
