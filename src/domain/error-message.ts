@@ -10,8 +10,8 @@ const placeholder = /\{(\w+)(?::([\w ]+))?\}/g
 
 /** The message of an error: what happened, what to do, and the link to the page that helps, if there is one (contract 4.2). */
 export function errorMessage(error: ServiceError, links: Links): string {
-  const { message, action } = error.entry
-  const { words: given, status = '', retryAfterSeconds: seconds = '' } = error.facts
+  const { message } = error.entry
+  const { words: given, status = '', retryAfterSeconds: seconds = '', action = error.entry.action } = error.facts
   const words = { seconds, ...given, status }
   const text = message.replace(placeholder, (_, name: string, noun: string | undefined) => {
     const value = words[name as keyof typeof words] ?? ''

@@ -1,6 +1,7 @@
 import type { UsageSignals } from './account-meter.ts'
 import type { Budget } from './budgets.ts'
 import { authentication, type ErrorEntry, forbidden, invalid, limited, overBudget, unavailable } from './error-entry.ts'
+import type { LinkName } from './links.ts'
 
 /**
  * Every error the service can return, one entry per row of contract 4.12-4.64. Statuses, bodies, headers, and docs
@@ -34,7 +35,7 @@ export const errorCatalog = {
   },
 
   duplicate_header: { ...invalid, message: 'The {header} header was sent more than once. Send it once.' },
-  invalid_json: { ...invalid, message: 'The body is not valid JSON{where}. Send one JSON object.' },
+  invalid_json: { ...invalid, message: 'The body is not a valid JSON object{where}. Send one JSON object.' },
   invalid_request: { ...invalid, message: '{problem}' },
   unsupported_parameter: { ...invalid, message: '{problem}' },
   reserved_tool_name: { ...invalid, message: 'The tool name {name} is reserved for {type}. Choose another name.' },
@@ -155,13 +156,13 @@ export const errorCatalog = {
   },
   no_provider_connected: {
     ...forbidden,
-    action: 'providersUrl',
-    message: 'No provider can serve {profile} for this account. See or connect your providers:',
+    action: 'docsUrl',
+    message: 'No provider can serve {profile} for this account. {next}:',
   },
   no_backend_matches: {
     ...invalid,
     message:
-      'No backend of {profile} meets the requirements. Excluded: {reasons}. Change "routing" in the request, or ask the operator to add a backend.',
+      'No backend of {profile} meets the requirements. Excluded backends: {reasons}. Change "routing", or ask the operator to add a backend.',
   },
   rate_limit_exceeded: {
     ...limited,
@@ -183,7 +184,7 @@ export const errorCatalog = {
   },
   budget_exceeded: {
     ...overBudget,
-    message: '{budget} has {left} of {limit} left, and this request needs at least {need}. {wayOut}, or {raise}:',
+    message: '{budget} has {left} of {limit} left. This request needs at least {need}. {wayOut}, or {raise}:',
   },
   budget_held: {
     ...limited,
@@ -321,6 +322,8 @@ export interface BudgetFacts extends Pick<
 export interface ErrorFacts {
   /** The request field that caused the error (`error.param`). */
   readonly param?: string
+  /** The link at the end of the message, if it is not the catalog's. */
+  readonly action?: LinkName
   /** When a retry makes sense, in whole seconds (`Retry-After`, 1–60; contract 4.6). */
   readonly retryAfterSeconds?: number
   /** For `insufficient_quota`: start of the next month in Unix seconds (`error.resets_at`). */
@@ -336,7 +339,7 @@ export interface ErrorFacts {
   readonly passedBy?: readonly { readonly backend: string; readonly reason: string }[]
   /** The backend that rejected the request (`X-Svc-Router-Upstream`). */
   readonly upstream?: string
-  /** How many backends failed before this error was final (`X-Svc-Router-Retry-Count`). */
+  /** How many backends failed before the last one that was asked (`X-Svc-Router-Retry-Count`). */
   readonly retryCount?: number
   /** The limiter that rejected the request, if other than the plan's per-minute limit; reported in `RateLimit` (contract 5.8). */
   readonly window?: LimiterWindow

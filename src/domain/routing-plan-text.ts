@@ -16,7 +16,7 @@ const reasonWords: Readonly<Record<ExclusionReason, string>> = {
   ignore: 'the request excludes it in routing.ignore',
   regions: 'it is not declared to be in a required region',
   zero_retention: 'it is not declared to have zero retention',
-  max_price: 'it has no declared price below the maximum',
+  max_price: 'it has no declared price within the maximum',
   not_capable: 'it is configured without a capability that the request needs',
   cannot_say: 'its format cannot express the request',
   window_small: 'the context window of another backend is too small for the request, and this one is no larger',

@@ -84,14 +84,20 @@ export interface PlannedPanel {
   readonly writers: readonly string[]
 }
 
+/** An error, by the parts that its message needs. */
+interface PlannedRefusal {
+  readonly code: ErrorCode
+  readonly param: string | undefined
+  readonly words?: ErrorFacts['words']
+  readonly action?: ErrorFacts['action']
+}
+
 /** Where a request would go at this moment. */
 export interface RoutingPlan {
   /** The requested profile by its full name, as far as it is known. */
   readonly profile: string
   /** Why the request would be rejected before a backend is asked; undefined if it would not. */
-  readonly refusal:
-    | { readonly code: ErrorCode; readonly param: string | undefined; readonly words?: ErrorFacts['words'] }
-    | undefined
+  readonly refusal: PlannedRefusal | undefined
   /** How the profile orders its backends; undefined if the request is rejected before that matters. */
   readonly sort: RoutingSort | undefined
   readonly panel: PlannedPanel | undefined

@@ -21,6 +21,7 @@ import { type AdmitDeps, type AdmittedRequest, admitRequest } from './admit-requ
 import { allowedProfile, profilesWithin } from './auth/allowed-profile.ts'
 import { authenticate, principalOf, type AuthenticationDeps } from './auth/authenticate.ts'
 import { assertProfileAllowed } from './auth/key-limits.ts'
+import { unservedProfile } from './auth/unknown-profile.ts'
 import type { CacheSessions } from './cache/cache-sessions.ts'
 import type { SessionTurn } from './cache/session-turn.ts'
 import { seededRandom } from './fusion/engine/seeded-random.ts'
@@ -244,7 +245,7 @@ export class Gateway {
     const routing = routingFor(profile.routing, readRoutingPreferences(given.body))
     const found = this.#backendsOf(profile.id, accountId)
     const connected = found instanceof Promise ? await found : found
-    if (connected.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    if (connected.length === 0) throw unservedProfile(profile)
     const backends = matchingBackends(connected, routing, profile.id)
     assertSupported(read)
     const full = stored !== undefined && refersToStored(read) ? await stored.resolve(accountId, given, read) : undefined

@@ -7,6 +7,7 @@ import { routingFor, type RoutingSort } from '../domain/routing-policy.ts'
 import type { Need } from '../domain/upstream.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { allowedProfile } from './auth/allowed-profile.ts'
+import { unservedProfile } from './auth/unknown-profile.ts'
 import { decideGate } from './fusion/engine/fusion-gate.ts'
 import { planFusion } from './fusion/engine/plan.ts'
 import { fusionDefaultsFor } from './fusion/fusion-planner.ts'
@@ -69,7 +70,7 @@ export async function planRouting(
     ;({ sort } = routing)
     unserved = (await deps.leftOut?.(profile.id, accountId)) ?? []
     const connected = await deps.backends.forProfile(profile.id, accountId)
-    if (connected.length === 0) throw new ServiceError('no_provider_connected', { words: { profile: profile.id } })
+    if (connected.length === 0) throw unservedProfile(profile)
     unserved = [...filteredBackends(connected, routing), ...unserved]
     const served = matchingBackends(connected, routing, profile.id)
     assertSupported(conversation)
@@ -101,7 +102,7 @@ export async function planRouting(
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     const { code, facts } = error
-    const refusal = { code, param: facts.param, words: facts.words }
+    const refusal = { code, param: facts.param, words: facts.words, action: facts.action }
     return { profile: profileId, refusal, sort, panel: undefined, asked: [], leftOut: unserved }
   }
 }

@@ -262,7 +262,7 @@ function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
     throw new ServiceError('invalid_json', { words: { where: whyNot(bytes) } })
   }
   if (!isObject(body)) {
-    throw new ServiceError('invalid_json', { words: { where: ': it is not an object' } })
+    throw new ServiceError('invalid_json', { words: { where: ': it is a JSON value of another type' } })
   }
   const members = scan.members(bytes)
   const twice = duplicateKey(members)

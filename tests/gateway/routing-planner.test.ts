@@ -238,7 +238,7 @@ describe('a dry run', () => {
     const left = [{ backend: 'x', reason: 'another_account' }] as const
     expect(await none.plan(question, premium, left)).toEqual({
       profile: 'p',
-      refusal: { code: 'no_provider_connected', param: undefined, words: { profile: 'p' } },
+      refusal: { code: 'no_provider_connected', param: undefined, words: { profile: 'p', next: 'See what to do' } },
       sort: 'order',
       panel: undefined,
       asked: [],

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brotliCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { readJsonBody } from '../../src/http/read-body.ts'
+import { readJson, readJsonBody } from '../../src/http/read-body.ts'
 import { GatheredBytes } from '../../src/runtime/gathered-bytes.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 
@@ -31,6 +31,19 @@ test('a body whose client disconnected before it is read ends at once, and holds
   const read = readJsonBody(request as unknown as IncomingMessage, limits, { spend: () => {} })
   await expect(read).rejects.toMatchObject({ code: 'invalid_json' })
   expect(clock.waiting).toBe(0)
+})
+
+test.each([
+  ['', ': it is empty'],
+  ['[]', ': it is a JSON value of another type'],
+  ['null', ': it is a JSON value of another type'],
+  ['\ufeff{}', ': it starts with a byte order mark'],
+  ['{"a":1}{"b":2}', ''],
+])('a body that is not a JSON object is rejected, and the error says why: %j', async (text, where) => {
+  await expect(readJson(Buffer.from(text), 1024)).rejects.toMatchObject({
+    code: 'invalid_json',
+    facts: { words: { where } },
+  })
 })
 
 describe('a body that takes longer than the limit', () => {

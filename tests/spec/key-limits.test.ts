@@ -91,7 +91,9 @@ describe('a key limited to some profiles', () => {
   test('the fusion tool needs its profile; fusion itself may ask models that the key may not use', async () => {
     await start()
     const plain = await keyWith({ profiles: [frontier] })
-    expect((await service.chat({ tools: [tool] }, bearer(plain.key))).status).toBe(403)
+    const refused = await readAnswer(await service.chat({ tools: [tool] }, bearer(plain.key)))
+    expect(refused.status).toBe(403)
+    expect(errorOf(refused).message).toContain('may not use the tool svc-router:fusion.')
     const both = await keyWith({ profiles: [frontier, fusion] })
     expect((await service.chat({ tools: [tool] }, bearer(both.key))).status).toBe(200)
     const alone = await keyWith({ profiles: [fusion] })

@@ -90,10 +90,24 @@ export const serviceRefusals: readonly RefusalRow[] = [
     code: 'no_provider_connected',
     status: 403,
     type: 'permission_error',
-    link: links.providersUrl,
+    link: `${links.docsUrl}/errors/no_provider_connected`,
     usage: true,
     options: { settings: { profiles: { 'team/empty': { description: 'Nothing yet' } } } },
     provoke: (service) => ask(service, { body: { ...chat, model: 'team/empty' } }),
+  },
+  {
+    ...client,
+    code: 'no_provider_connected',
+    how: 'a profile that the account’s own providers serve',
+    status: 403,
+    type: 'permission_error',
+    link: links.providersUrl,
+    usage: true,
+    options: { settings: { plans, profiles: { 'svc-router/frontier': { backends: [] } } } },
+    async provoke(service) {
+      const { key } = await service.addAccount('plain', 'plain')
+      return ask(service, { key })
+    },
   },
   {
     ...client,

@@ -27,7 +27,7 @@ export function allowedProfile(
   if (profile === undefined) throw unknownProfile(name, profilesWithin(profiles, limits))
   if (limits !== undefined) {
     assertProfileAllowed(limits, profile.id)
-    if (conversation.fusionTool !== undefined) assertProfileAllowed(limits, fusionId, `The tool ${fusionToolType}`)
+    if (conversation.fusionTool !== undefined) assertProfileAllowed(limits, fusionId, `the tool ${fusionToolType}`)
   }
   if ((profile.embeddings !== undefined) !== (format === embeddingsFormatId)) throw wrongEndpoint(profile, profiles)
   return profile

@@ -1,5 +1,5 @@
 import { invalidRequest, ServiceError } from '../../domain/errors.ts'
-import { nearest, type Profile } from '../../domain/profiles.ts'
+import { isServedByOwn, nearest, type Profile } from '../../domain/profiles.ts'
 
 /** The shape of model names. */
 const modelShape = /^[\w.:/@-]{1,60}$/
@@ -17,6 +17,14 @@ export function unknownProfile(name: string, profiles: readonly Profile[]): Serv
     param: 'model',
     words: { named, suggestion, profiles: known.join(', ') },
   })
+}
+
+/** The error if a profile has no backend for the account: a provider of its own helps only if that would serve it. */
+export function unservedProfile(profile: Profile): ServiceError {
+  const words = { profile: profile.id }
+  return isServedByOwn(profile)
+    ? new ServiceError('no_provider_connected', { action: 'providersUrl', words: { ...words, next: 'Connect one' } })
+    : new ServiceError('no_provider_connected', { words: { ...words, next: 'See what to do' } })
 }
 
 /**

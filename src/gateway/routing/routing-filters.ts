@@ -73,7 +73,7 @@ const filterWords: Readonly<Record<RoutingFilter, string>> = {
   ignore: 'in "ignore"',
   regions: 'not in one of the required regions',
   zero_retention: 'not declared to have zero retention',
-  max_price: 'without a declared price below "max_price"',
+  max_price: 'without a declared price within "max_price"',
 }
 
 function noneMatches(backends: readonly Backend[], routing: RequestRouting, profile: string): ServiceError {

@@ -105,7 +105,7 @@ function writePlan(
   }
 }
 
-function writeRefusal({ code, param, words }: NonNullable<RoutingPlan['refusal']>, links: Links): JsonObject {
-  const error = new ServiceError(code, { ...(param === undefined ? {} : { param }), ...(words && { words }) })
+function writeRefusal({ code, param, words, action }: NonNullable<RoutingPlan['refusal']>, links: Links): JsonObject {
+  const error = new ServiceError(code, { ...(words && { words }), ...(action && { action }) })
   return { code, param: param ?? null, message: errorMessage(error, links) }
 }

@@ -195,11 +195,11 @@ export const accessHelp = {
     why: 'No provider can serve this profile for your account. Providers that you connect serve `svc-router/frontier`, and `svc-router/fusion` unless the operator chose its backends.',
     fix: [
       'For these profiles, connect a provider: choose it, name a model, and enter your API key for it. We test it, encrypt the key, and use it only for your account.',
-      'If you have no provider of your own, [request managed access](/account/managed-access). For any other profile, request managed access or use `svc-router/frontier`.',
+      'If you have no provider of your own, [request managed access](/account/managed-access). For any other profile, request managed access, [ask the operator](/support) to add a backend, or use `svc-router/frontier`.',
       'Send the request again.',
     ],
     at: providers,
-    example: { words: { profile: 'svc-router/frontier' } },
+    example: { action: 'providersUrl', words: { profile: 'svc-router/frontier', next: 'Connect one' } },
   },
   upstream_credentials_rejected: {
     why: 'Every provider that could have answered rejected the credential that we sent to it, for this request or shortly before. Your svc-router key is valid.',

@@ -47,7 +47,7 @@ describe('requirements', () => {
     const error = refusal(() => matchingBackends(all, routing, 'p'))
     expect(error.code).toBe('no_backend_matches')
     expect(errorMessage(error, linksFor('https://example.com'))).toBe(
-      'No backend of p meets the requirements. Excluded: 1 in "ignore", 2 not in one of the required regions. Change "routing" in the request, or ask the operator to add a backend.',
+      'No backend of p meets the requirements. Excluded backends: 1 in "ignore", 2 not in one of the required regions. Change "routing", or ask the operator to add a backend.',
     )
   })
 
