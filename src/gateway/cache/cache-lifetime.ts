@@ -47,6 +47,7 @@ function hasText(bytes: Uint8Array, text: Buffer): boolean {
   return false
 }
 
-function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength)
+/** The same bytes as a buffer. Nearly all are one: another view of them would take longer than a short search. */
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

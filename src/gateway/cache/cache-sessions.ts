@@ -1,4 +1,4 @@
-import { clientFamilyOf, isAgent } from '../../domain/client-family.ts'
+import { clientFamilyOf, isAgent, type ClientFamily } from '../../domain/client-family.ts'
 import type { Conversation } from '../../domain/conversation.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { sessionIdPrefix } from '../../domain/session-costs.ts'
@@ -37,6 +37,8 @@ const pauseMs = 1_000
 const maxLookups = 64
 /** Names whose digests are remembered, of all accounts: computing one takes longer than all other steps of a lookup. */
 const maxNames = 2_000
+/** `User-Agent`s whose families are remembered: ten patterns are tried for each new one. */
+const maxClients = 100
 /** How long a session is remembered after its last turn, so that an expired cache can be explained. */
 const rememberedMs = 24 * hourMs
 
@@ -64,6 +66,7 @@ export class CacheSessions implements AsyncDisposable {
   readonly #deps: CacheSessionsDeps
   readonly #table = new SessionTable()
   readonly #names = new BoundedMap<string, SessionKey>(maxNames)
+  readonly #clients = new BoundedMap<string, ClientFamily>(maxClients)
   readonly #writer: SessionWriter | undefined
   #lookups = 0
   #lateInARow = 0
@@ -118,6 +121,14 @@ export class CacheSessions implements AsyncDisposable {
     return session
   }
 
+  #clientOf(userAgent: string): ClientFamily {
+    const known = this.#clients.get(userAgent)
+    if (known !== undefined) return known
+    const client = clientFamilyOf(userAgent)
+    this.#clients.set(userAgent, client)
+    return client
+  }
+
   #read({ request, conversation }: SessionRequest, known: SessionBranches): ReadPrompt {
     const earlier = known.map(({ prompt }) => prompt)
     return digestPrompt(request, conversation, earlier)
@@ -135,7 +146,7 @@ export class CacheSessions implements AsyncDisposable {
     const refresh = (branches: SessionBranches): void => this.#remember('refresh', accountId, session.digest, branches)
     const known = (): SessionBranches => table.get(accountId, session.digest)?.branches ?? []
     const before = known()
-    const client = clientFamilyOf(request.userAgent)
+    const client = this.#clientOf(request.userAgent ?? '')
     const isContinuing = continued !== undefined && isSeen(continued, prompt)
     const isExpected = session.isNamed || isAgent(client) || conversation.hints.sealedReasoning === true
     const { began, wentOn } = table.openings(accountId, openingOf(prompt))

@@ -230,32 +230,39 @@ function settingsOf({ toolChoice, parallelToolCalls, reasoning, outputFormat, hi
   return JSON.stringify([toolChoice, parallelToolCalls, reasoning?.effort, outputFormat, hints.verbosity])
 }
 
-/** Continues a checksum with everything in a turn that a model reads. */
+/**
+ * Continues a checksum with everything in a turn that a model reads. Short texts are joined, because copying them is faster
+ * than another call.
+ */
 function addTurn(sum: number, turn: Turn): number {
-  let all = checksum(turn.role === 'tool' ? `tool ${turn.callId}:` : `${turn.role}:`, sum)
-  for (const part of turn.parts) all = addPart(all, part)
-  return checksum('\n', all)
+  let all = sum
+  let text = turn.role === 'tool' ? `tool ${turn.callId}:` : `${turn.role}:`
+  // With the length, so that different fields never have the same text together.
+  const add = (name: string, field: string): void => {
+    text += `${name} ${field.length} `
+    if (field.length < shortText) text += field
+    else {
+      all = checksum(field, checksum(text, all))
+      text = ''
+    }
+  }
+  for (const part of turn.parts) addPart(part, add)
+  return checksum(text + '\n', all)
 }
 
-function addPart(sum: number, part: InputPart | AssistantPart): number {
+function addPart(part: InputPart | AssistantPart, add: (name: string, field: string) => void): void {
   switch (part.type) {
     case 'text':
     case 'refusal':
-      return addField(sum, part.type, part.text)
+      return add(part.type, part.text)
     case 'reasoning':
-      return addField(addField(sum, 'reasoning', part.text), 'sealed', part.sealed ?? '')
+      add('reasoning', part.text)
+      return add('sealed', part.sealed ?? '')
     case 'call':
-      return addField(sum, `call ${part.id} ${part.namespace ?? ''} ${part.name}`, part.arguments)
+      return add(`call ${part.id} ${part.namespace ?? ''} ${part.name}`, part.arguments)
     default:
-      return addField(sum, part.type, longText(part))
+      return add(part.type, longText(part))
   }
-}
-
-/** With the length, so that different fields never have the same text together. */
-function addField(sum: number, name: string, text: string): number {
-  const before = `${name} ${text.length} `
-  // Copying a short text is faster than another call.
-  return text.length < shortText ? checksum(before + text, sum) : checksum(text, checksum(before, sum))
 }
 
 /** About as long as what a model reads. */

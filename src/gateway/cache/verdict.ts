@@ -1,6 +1,7 @@
 import type { CacheReason, CacheVerdict } from '../../domain/cache-verdict.ts'
 import type { ClientFamily } from '../../domain/client-family.ts'
 import type { Usage } from '../../domain/conversation.ts'
+import type { Draft } from '../../formats/fields.ts'
 import { heldTokens, isAlive, type BegunAnswer, type Continued, type Holder } from './cached-prefix.ts'
 import type { ReadPrompt } from './prompt-digest.ts'
 
@@ -24,10 +25,13 @@ export function verdictOf({ continued, prompt, answer, client }: AnsweredTurn, u
   const before = continued?.branch.holders[0]?.tokens ?? 0
   const expected = isHeld && holder.marked ? heldTokens(holder, continued!, prompt) : 0
   const read = usage?.source === 'counted' ? usage.cachedTokens : undefined
-  const figures = { before, expected, client, ...(read === undefined ? {} : { read }) }
   const reason = reasonOf(continued, { holder, isHeld, before, read, isMarked: answer.marked })
-  if (reason !== 'item' || continued?.change.at !== 'item') return { reason, ...figures }
-  return { reason, item: continued.change.item, ...figures }
+  const item = reason === 'item' && continued?.change.at === 'item' ? continued.change.item : undefined
+  // Members that are absent are left out, because the verdict is stored.
+  const verdict: Draft<CacheVerdict> = { reason, before, expected, client }
+  if (read !== undefined) verdict.read = read
+  if (item !== undefined) verdict.item = item
+  return verdict
 }
 
 interface Facts {
