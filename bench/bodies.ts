@@ -126,8 +126,9 @@ export function messageEvents(count: number): string[] {
 export type RequestKind = 'chat' | 'chat-stream' | 'responses-stream' | AgentKind
 export type AgentFormat = 'messages' | 'responses'
 export type AgentSize = keyof typeof agentSizes
-/** `plain`: to the profile that has neither sessions nor marks. */
-type AgentKind = `agent ${AgentFormat} ${AgentSize}${'' | ' streamed'}${'' | ' plain'}`
+/** The profiles that agents' requests can go to, by their names in kinds: see `without-sessions.ts`. */
+const agentProfiles = { plain: 'svc-router/plain', unrecorded: 'svc-router/unrecorded' } as const
+type AgentKind = `agent ${AgentFormat} ${AgentSize}${'' | ' streamed'}${'' | ` ${keyof typeof agentProfiles}`}`
 
 interface ClientRequest {
   readonly path: string
@@ -154,8 +155,8 @@ const agentSizes = {
 } as const
 /** Requests of a session, from its first one on. Each has one call and one result more than the one before. */
 const agentTurns = 20
-/** The profile without sessions and marks. */
-export const plainProfile = 'svc-router/plain'
+/** The profile without sessions and marks, and the one that has both but does not record sessions. */
+export const { plain: plainProfile, unrecorded: unrecordedProfile } = agentProfiles
 /** Stands for the number of the session in the requests of an agent. */
 export const sessionNumber = '#########'
 const agentText = prose.repeat(5)
@@ -163,7 +164,9 @@ const agentText = prose.repeat(5)
 /** The turns of an agent's session. */
 function agentRequests(kind: AgentKind): [ClientRequest, ...ClientRequest[]] {
   const size = Object.keys(agentSizes).find((one): one is AgentSize => kind.includes(` ${one}`))!
-  const model = kind.endsWith(' plain') ? plainProfile : 'svc-router/frontier'
+  const names = Object.keys(agentProfiles) as readonly (keyof typeof agentProfiles)[]
+  const name = names.find((one) => kind.endsWith(` ${one}`))
+  const model = name === undefined ? 'svc-router/frontier' : agentProfiles[name]
   const write = kind.startsWith('agent messages') ? messagesTurn : responsesTurn
   const shape = { ...agentSizes[size], stream: kind.includes(' streamed') }
   const turn = (number: number): ClientRequest => write(model, number, shape)

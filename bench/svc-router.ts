@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeFlags } from '../bin/boot.mjs'
-import { plainProfile } from './bodies.ts'
+import { plainProfile, unrecordedProfile } from './bodies.ts'
 import { programFile } from './programs.ts'
 
 const repository = join(import.meta.dirname, '..')
@@ -19,7 +19,7 @@ export interface SvcRouterStart {
   readonly upstreamPort: number
   /** What is turned on besides the defaults. */
   readonly observed?: 'metrics' | 'metrics and traces' | undefined
-  /** Whether Claude is the backend, with sessions and cache marks, and without both in the profile `plainProfile`. */
+  /** Whether Claude is the backend, with sessions and cache marks, and with less of them in the profiles of `without-sessions.ts`. */
   readonly claude?: boolean | undefined
   /** How many processes share the port. */
   readonly workers?: number | undefined
@@ -57,6 +57,7 @@ export function svcRouterCommand(
 function configuration(upstreamPort: number, claude: boolean): string {
   const [format, model] = claude ? ['anthropic-messages', 'claude-opus-5'] : ['openai-chat', 'bench-model']
   const plain = `  ${plainProfile}:\n    backends: [bench-chat]\n    cache: { marks: off }\n`
+  const unrecorded = `  ${unrecordedProfile}:\n    backends: [bench-chat]\n`
   return `plans:
   max:
     name: Max
@@ -76,7 +77,7 @@ backends:
 profiles:
   svc-router/frontier:
     backends: [bench-chat]
-${claude ? plain : ''}`
+${claude ? plain + unrecorded : ''}`
 }
 
 /** Spans are sent to the fake upstream, which accepts everything. */

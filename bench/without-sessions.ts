@@ -1,6 +1,9 @@
-// Loaded before the program: requests to one profile are answered without their session, which no setting turns off.
+// Loaded before the program: requests to one profile are answered without their session, and those to another one do not
+// record theirs. No setting does either.
 import { CacheSessions } from '../src/gateway/cache/cache-sessions.ts'
-import { plainProfile } from './bodies.ts'
+import { SessionTurn, type SessionKey } from '../src/gateway/cache/session-turn.ts'
+import { SessionWriter } from '../src/gateway/cache/session-writer.ts'
+import { plainProfile, unrecordedProfile } from './bodies.ts'
 
 let sessions: CacheSessions | undefined
 // oxlint-disable-next-line typescript/unbound-method
@@ -13,3 +16,30 @@ CacheSessions.prototype.begin = function (of) {
 }
 // They are written after 250 ms. If that is in another round, its requests would pay for them.
 process.on('SIGUSR2', () => void sessions?.[Symbol.asyncDispose]())
+
+/** Whether the digest is that of a session, which its client named, in the profile that does not record them. */
+function isUnrecorded(digest: string): boolean {
+  return digest.endsWith(` ${unrecordedProfile}`)
+}
+
+// oxlint-disable-next-line typescript/unbound-method
+const { isWaiting } = SessionWriter.prototype
+// Whatever waits is not added again.
+SessionWriter.prototype.isWaiting = function (session) {
+  return isUnrecorded(session) || isWaiting.call(this, session)
+}
+
+// oxlint-disable-next-line typescript/unbound-method
+const { verdict } = SessionTurn.prototype
+SessionTurn.prototype.verdict = function (usage) {
+  return isUnrecorded(this.session.digest) ? undefined : verdict.call(this, usage)
+}
+// The record has a session's id if there is one.
+// oxlint-disable-next-line typescript/unbound-method
+const getSession = Object.getOwnPropertyDescriptor(SessionTurn.prototype, 'session')!.get!
+Object.defineProperty(SessionTurn.prototype, 'session', {
+  get(this: SessionTurn) {
+    const session = getSession.call(this) as SessionKey
+    return isUnrecorded(session.digest) ? { ...session, id: undefined } : session
+  },
+})

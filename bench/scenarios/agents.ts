@@ -13,7 +13,12 @@ const firstWarmUps = 4
 const connections = 32
 const plain = 'without sessions and marks'
 const control = 'without (control)'
-const both = 'with both'
+/** What the aim is for: sessions are looked up, and prompts are marked. */
+const looked = 'with lookup and marks'
+/** The default: sessions are also stored for other processes, and the record has the session and why the cache was read. */
+const recorded = 'with all records'
+/** The profiles' names in the kinds of requests. */
+const profiles = { [plain]: ' plain', [control]: ' plain', [looked]: ' unrecorded', [recorded]: '' } as const
 
 /** The signal on which the process writes its sessions, as it does every 250 ms: see `without-sessions.ts`. */
 const writeSessions = 'SIGUSR2'
@@ -62,14 +67,14 @@ async function measureLoad(
 ): Promise<Row[]> {
   const mode: UpstreamMode = isStreamed ? { name: 'burst', events: 200 } : { name: 'whole', bodyBytes: 1024 }
   const contenders: Contender[] = []
-  for (const label of [plain, control, both]) {
-    const kind = `agent ${format} ${size}${isStreamed ? ' streamed' : ''}${label === both ? '' : ' plain'}` as const
+  for (const label of [plain, control, looked, recorded] as const) {
+    const kind = `agent ${format} ${size}${isStreamed ? ' streamed' : ''}${profiles[label]}` as const
     const contender = await enterOne(bench, scenario, { label, gateway, kind, mode, warm: label !== control, warmUps })
     if (contender !== undefined) contenders.push(contender)
   }
   const how = format === 'messages' ? 'relayed' : 'translated'
   const figure = `CPU µs/${how} turn, ${size}, ${isStreamed ? 'streamed' : 'whole'}`
   const settle = ({ gateway: { pid } }: Contender): void => void process.kill(pid, writeSessions)
-  const comparison = { scenario, figure, connections, reference: plain, control, aimAtMost, settle }
+  const comparison = { scenario, figure, connections, reference: plain, control, aimed: looked, aimAtMost, settle }
   return await compareInShortRounds(bench, contenders, comparison)
 }

@@ -22,6 +22,8 @@ export interface ShortComparison {
   readonly reference: string
   /** The label of a second contender that is the same as the reference: how far its ratio is from 1 is noise. */
   readonly control?: string
+  /** The label that the aim is for; absent if it is for all but the control. */
+  readonly aimed?: string
   readonly aimAtMost: number
   /** Begins what the process would otherwise do some time after its answers. */
   readonly settle?: (contender: Contender) => void
@@ -86,7 +88,7 @@ function rowsOf(
   rounds: readonly (readonly Sum[])[],
   comparison: ShortComparison,
 ): Row[] {
-  const { scenario, figure, reference, control, aimAtMost } = comparison
+  const { scenario, figure, reference, control, aimed, aimAtMost } = comparison
   const processesOf = (label: string): (readonly Sum[])[] =>
     rounds.filter((_, index) => contenders[index]!.label === label)
   return [...new Set(contenders.map(({ label }) => label))].map((gateway) => {
@@ -100,7 +102,7 @@ function rowsOf(
       ...row,
       ratioTo: reference,
       ratios: [ratio],
-      ...(gateway === control ? {} : { aim }),
+      ...(gateway === control || (aimed ?? gateway) !== gateway ? {} : { aim }),
       remark: `95% of bootstrap ratios ${from.toFixed(3)}–${to.toFixed(3)}`,
     }
   })
