@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const withinMs = 3_600_000
@@ -24,7 +24,8 @@ export function install(command: string, args: readonly string[], env: Readonly<
 }
 
 /**
- * Creates a Python environment with exactly the packages of a requirements file in a folder, unless it already exists.
+ * Creates a Python environment with exactly the packages of a requirements file in a folder, unless it already exists there:
+ * its programs contain its path, so they do not start after it was moved.
  * @throws Unavailable
  */
 export function pythonEnvironment(
@@ -32,10 +33,13 @@ export function pythonEnvironment(
   requirements: string,
   env: Readonly<Record<string, string>> = {},
 ): void {
-  const installed = join(folder, 'installed.txt')
-  if (existsSync(installed) && readFileSync(installed, 'utf8') === readFileSync(requirements, 'utf8')) return
-  process.stderr.write(`installing ${requirements} into ${folder}, once …\n`)
-  install('python3', ['-m', 'venv', '--clear', folder])
-  install(join(folder, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', '-r', requirements], env)
-  copyFileSync(requirements, installed)
+  mkdirSync(folder, { recursive: true })
+  const place = realpathSync(folder)
+  const installed = join(place, 'installed.txt')
+  const wanted = `# ${place}\n${readFileSync(requirements, 'utf8')}`
+  if (existsSync(installed) && readFileSync(installed, 'utf8') === wanted) return
+  process.stderr.write(`installing ${requirements} into ${place}, once …\n`)
+  install('python3', ['-m', 'venv', '--clear', place])
+  install(join(place, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', '-r', requirements], env)
+  writeFileSync(installed, wanted)
 }
