@@ -88,6 +88,8 @@ export class FakeSink implements AnswerSink {
   isReading = true
   isDropped = false
   disconnect: () => void = () => {}
+  /** Set for an answer that is stored for retries. */
+  stored?: () => Promise<void>
 
   open(head: AnswerHead): void {
     this.head = head

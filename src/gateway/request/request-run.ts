@@ -198,10 +198,7 @@ export class RequestRun extends SetEntry {
     return error.code
   }
 
-  /**
-   * Opens the response and sends its first bytes. Everything is prepared before the delivery mark and sent directly
-   * after it (contract 6.14).
-   */
+  /** Opens the response and prepares its first bytes, which are sent directly after the delivery mark (contract 6.14). */
   #sendFirst(send: () => void): void {
     this.#options.sink.hold()
     this.#open()
@@ -209,21 +206,25 @@ export class RequestRun extends SetEntry {
     this.#deliver()
   }
 
-  /** Like `#sendFirst`, but the first bytes are stored before they are marked as delivered (contract 39.4). */
+  /**
+   * Like `#sendFirst`, but the first bytes are stored before they are marked as delivered. From then on a retry receives
+   * them, so they are delivered and charged even if the mark cannot be written (contract 39.4).
+   */
   async #storeFirst(send: () => void): Promise<void> {
     const { sink } = this.#options
     sink.hold()
     this.#open()
     send()
     await sink.stored?.()
-    this.#deliver()
+    this.#deliver(true)
   }
 
-  #deliver(): void {
+  #deliver(isStored = false): void {
     const { sink, admission } = this.#options
     try {
       admission.deliver()
     } catch (cause) {
+      if (isStored) return sink.release()
       // Bytes that the connection has buffered cannot be taken back.
       sink.drop()
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })

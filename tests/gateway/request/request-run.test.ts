@@ -118,6 +118,26 @@ describe('an answer that was not recorded is not delivered', () => {
     expect(gateway.line).toMatchObject({ outcome: 'record_unavailable', charged: 0 })
   })
 
+  // A retry receives what is stored (contract 39.4). Found by the simulated schedule of seed 47,870.
+  test.each([true, false])(
+    'one whose content is stored is delivered and charged without its mark (stream: %s)',
+    async (stream) => {
+      const gateway = new FakeGateway(['openai-chat'])
+      gateway.sink.stored = () => Promise.resolve()
+      gateway.deliver = () => {
+        throw new Error('the disk is full')
+      }
+      const { ended } = await ask(gateway, { stream })
+      const [backend] = gateway.backends
+      backend!.head(200, stream ? 'text/event-stream' : 'application/json')
+      backend!.send(stream ? wholeStream : wholeChat)
+      backend!.end()
+      await ended
+      expect(gateway.sink.isDropped).toBe(false)
+      expect(gateway.settled).toMatchObject([{ outcome: { charged: 1 }, delivery: 'done' }])
+    },
+  )
+
   test.each([true, false])('a ledger that hangs is awaited for at most 25 s (stream: %s)', async (stream) => {
     const gateway = new FakeGateway(['openai-chat'])
     gateway.durable = new Promise(() => {})
