@@ -4,6 +4,8 @@ import type { Plan } from './plans.ts'
 
 /** Maximum number of keys per account whose own minute is in memory. Others are recreated from the account's. */
 const maxKeyMinutes = 256
+/** Past months whose counters are in memory: the last one ends with its requests, others return only if a wrong clock is set right. */
+const maxPastMonths = 3
 
 /** A calendar month in UTC (contract 5.7). `id` is `2026-11`; `endMs` is exclusive. Epoch milliseconds. */
 export interface Period {
@@ -113,24 +115,42 @@ export function usageSignals(
   }
 }
 
+/** What an account has used of a month, as stored. */
+export interface MonthUsage {
+  readonly periodId: string
+  readonly used: number
+}
+
+interface MonthCounter {
+  readonly periodId: string
+  used: number
+  /** Units of admitted requests of this month that are not settled yet. */
+  reserved: number
+}
+
+/** Shared by all meters that count only one month. */
+const noMonths: readonly MonthCounter[] = []
+
 /**
  * The exact counters of one account, whichever of its keys is used (contract 3.12, 5.10): a log of the admissions of
  * the last 60 s, and the used and reserved units of the month. A key's limit is applied to the same log, so it takes
- * effect immediately. When the month changes, in either direction, the counters of the previous month are kept, so that
- * correcting a wrong clock restores them.
+ * effect immediately. A clock that was set can lead to any other month, also to a later one that was charged before. So a
+ * meter knows what is stored of all later months, and it is told what is stored of an earlier one before it enters it
+ * (contract 5.12, 5.14).
  */
 export class AccountMeter {
   readonly #minute: MinuteLog
   /** For keys with a limit, created from the account's log when first needed. */
   #keyMinutes: BoundedMap<string, MinuteLog> | undefined
   #period: Period
-  #used: number
-  /** Units of admitted requests of this period that are not settled yet. */
-  #reserved = 0
-  #other: { readonly periodId: string; used: number; reserved: number } | undefined
+  #month: MonthCounter
+  /** Other months, in their order: past ones, and later ones if the clock was set back. */
+  #others: readonly MonthCounter[] = noMonths
+  /** Of this month and all later ones, everything that is stored is counted here. */
+  #sinceId: string
 
-  /** `recent` has wall times. */
-  constructor(now: Moment, recent: readonly RecentAdmission[], usedThisPeriod: number) {
+  /** `recent` has wall times; `stored` is what was used of the month of `now`, and of all later ones. */
+  constructor(now: Moment, recent: readonly RecentAdmission[], stored: readonly MonthUsage[]) {
     // If the wall clock was set back, entries in the future would otherwise count for longer than a minute.
     const past = recent.map(({ atMs, keyId }) => ({
       atMs: now.monotonicMs - Math.max(0, now.wallMs - atMs),
@@ -138,16 +158,26 @@ export class AccountMeter {
     }))
     this.#minute = new MinuteLog(past.sort((a, b) => a.atMs - b.atMs))
     this.#period = now.period
-    this.#used = usedThisPeriod
+    this.#sinceId = now.period.id
+    const used = stored.find(({ periodId }) => periodId === now.period.id)?.used ?? 0
+    this.#month = { periodId: now.period.id, used, reserved: 0 }
+    this.#count(stored.filter(({ periodId }) => periodId > now.period.id))
   }
 
   get periodId(): string {
     return this.#period.id
   }
 
-  /** Whether this has the counters of a month, or the month is later and starts at zero. */
-  covers({ id, startMs }: Period): boolean {
-    return startMs >= this.#period.startMs || id === this.#other?.periodId
+  /** Whether this counts a month. Otherwise what is stored of it is still to be told: until then, the month does not change. */
+  covers({ id }: Period): boolean {
+    return id >= this.#sinceId
+  }
+
+  /** Adds what is stored of `period` and all later months, as far as this does not count it itself. */
+  extend({ id }: Period, stored: readonly MonthUsage[]): void {
+    if (id >= this.#sinceId) return
+    this.#count(stored.filter(({ periodId }) => periodId < this.#sinceId))
+    this.#sinceId = id
   }
 
   /** Takes one request of a key and its units of the month, or returns why not. A denial takes nothing. */
@@ -162,34 +192,35 @@ export class AccountMeter {
     if (isKeySpent || this.#minute.open >= plan.requestsPerMinute) {
       return minuteDenial(now.monotonicMs, this.#tighter(now.monotonicMs, plan, rate))
     }
-    if (this.#used + this.#reserved + units > plan.requestsPerMonth) return monthDenial(this.#period)
+    const { used, reserved } = this.#month
+    if (used + reserved + units > plan.requestsPerMonth) return monthDenial(this.#period)
     this.#minute.add(now.monotonicMs, keyId)
     if (this.#keyMinutes !== undefined) this.#noteKey(now.monotonicMs, keyId)
-    this.#reserved += units
+    this.#month.reserved += units
     return undefined
   }
 
   /** Settles an admission of period `periodId`: of its `reserved` units, `charged` stay used. */
-  settle(now: Moment, periodId: string, reserved: number, charged: number): void {
-    this.#advance(now)
-    if (periodId === this.#period.id) {
-      this.#reserved -= reserved
-      this.#used += charged
-    } else if (periodId === this.#other?.periodId) {
-      this.#other.reserved -= reserved
-      this.#other.used += charged
-    }
+  settle(periodId: string, reserved: number, charged: number): void {
+    const isCurrent = periodId === this.#month.periodId
+    const month = isCurrent ? this.#month : this.#others.find((other) => other.periodId === periodId)
+    if (month === undefined) return
+    month.reserved -= reserved
+    month.used += charged
   }
 
   signals(now: Moment, plan: Plan, rate?: KeyRate): UsageSignals {
     this.#advance(now)
-    return usageSignals(now, this.#tighter(now.monotonicMs, plan, rate), plan, this.#used + this.#reserved)
+    const { wallMs, monotonicMs } = now
+    const { used, reserved } = this.#month
+    const shown = { wallMs, monotonicMs, period: this.#period }
+    return usageSignals(shown, this.#tighter(monotonicMs, plan, rate), plan, used + reserved)
   }
 
   /** Whether nothing is counted: no request in the last minute and none in flight. */
-  isIdle(now: Moment): boolean {
-    this.#advance(now)
-    return this.#reserved === 0 && this.#minute.open === 0
+  isIdle({ monotonicMs }: Moment): boolean {
+    this.#minute.advance(monotonicMs)
+    return this.#month.reserved === 0 && this.#minute.open === 0
   }
 
   #tighter(nowMs: number, plan: Plan, rate: KeyRate | undefined): Standing {
@@ -219,14 +250,29 @@ export class AccountMeter {
 
   #advance({ monotonicMs, period }: Moment): void {
     this.#minute.advance(monotonicMs)
-    if (period.id === this.#period.id) return
-    const left = { periodId: this.#period.id, used: this.#used, reserved: this.#reserved }
-    const entered = this.#other?.periodId === period.id ? this.#other : undefined
-    this.#period = period
-    this.#used = entered?.used ?? 0
-    this.#reserved = entered?.reserved ?? 0
-    this.#other = left
+    if (period.id !== this.#period.id && this.covers(period)) this.#enter(period)
   }
+
+  #enter(period: Period): void {
+    const known = this.#others.find(({ periodId }) => periodId === period.id)
+    const others = this.#others.filter((month) => month !== known)
+    this.#others = [...others, this.#month].sort(byMonth)
+    this.#period = period
+    this.#month = known ?? { periodId: period.id, used: 0, reserved: 0 }
+    const isTooMany = (this.#others[maxPastMonths]?.periodId ?? period.id) < period.id
+    if (!isTooMany) return
+    this.#others = this.#others.slice(1)
+    this.#sinceId = this.#others[0]!.periodId
+  }
+
+  #count(stored: readonly MonthUsage[]): void {
+    if (stored.length === 0) return
+    this.#others = [...this.#others, ...stored.map((month) => ({ ...month, reserved: 0 }))].sort(byMonth)
+  }
+}
+
+function byMonth(one: MonthCounter, other: MonthCounter): number {
+  return one.periodId < other.periodId ? -1 : 1
 }
 
 function standingOf(minute: MinuteLog, nowMs: number, limit: number, isOfKey: boolean): Standing {

@@ -56,6 +56,12 @@ export class BudgetMeter {
     }
   }
 
+  /** Adds the buckets that are stored and not counted here. */
+  extend(stored: readonly BucketSpending[]): void {
+    for (const { budgetId, bucketMs, spent } of stored)
+      if (this.#budgets.get(budgetId)?.has(bucketMs) !== true) this.#bucket(budgetId, bucketMs).spent = spent
+  }
+
   /** Takes a claim from all its budgets, or from none. */
   claim(nowMs: number, claim: BudgetClaim): ClaimGrant | ClaimDenial {
     const standings = claim.budgets.map((budget) => this.standing(nowMs, budget))

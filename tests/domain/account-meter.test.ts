@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { AccountMeter, type KeyRate, momentAt, periodAt } from '../../src/domain/account-meter.ts'
 import type { Plan } from '../../src/domain/plans.ts'
+import { dayMs } from '../../src/runtime/durations.ts'
 import { minuteMs } from '../../src/runtime/minute-log.ts'
 
 const startMs = Date.UTC(2026, 10, 20, 12)
@@ -15,6 +16,8 @@ const planOf = (requestsPerMinute: number, requestsPerMonth = 1e6): Plan => ({
 
 /** One admission of so many units, with one of the account's keys. */
 const asked = (units: number, keyId = 'key_1') => ({ keyId, units })
+/** What is read of the month's units. */
+const november = (used: number) => [{ periodId: '2026-11', used }]
 /** What is read of the last minute after a restart: times are kept rounded up. */
 const recent = (timesMs: readonly number[], keyId = 'key_1') =>
   timesMs.map((atMs) => ({ atMs: Math.ceil(atMs), keyId }))
@@ -50,7 +53,7 @@ describe('the meter of an account', () => {
       fc.property(fc.integer({ min: 1, max: 5 }), steps, (limit, course) => {
         const plan = planOf(limit)
         let nowMs = startMs
-        let meter = new AccountMeter(momentAt(nowMs), [], 0)
+        let meter = new AccountMeter(momentAt(nowMs), [], [])
         const admittedMs: number[] = []
         const ask = () => {
           const before = meter.signals(momentAt(nowMs), plan)
@@ -68,7 +71,8 @@ describe('the meter of an account', () => {
         }
         for (const step of course) {
           if (step.type === 'wait') nowMs += step.ms
-          if (step.type === 'restart') meter = new AccountMeter(momentAt(nowMs), recent(admittedMs), admittedMs.length)
+          if (step.type === 'restart')
+            meter = new AccountMeter(momentAt(nowMs), recent(admittedMs), november(admittedMs.length))
           if (step.type !== 'ask') continue
           const refusal = ask()
           if (refusal === undefined) continue
@@ -85,7 +89,7 @@ describe('the meter of an account', () => {
 
   test('reports when one more request becomes possible, never later than the wait in its denial', () => {
     const plan = planOf(2)
-    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    const meter = new AccountMeter(momentAt(startMs), [], [])
     expect(meter.signals(momentAt(startMs), plan).rateReset).toBe(startMs / 1000)
     meter.admit(momentAt(startMs), plan, asked(1))
     meter.admit(momentAt(startMs + 10_500), plan, asked(1))
@@ -106,7 +110,7 @@ describe('the meter of an account', () => {
   })
 
   test('after a change to a smaller plan, reports the wait until enough of the minute is free', () => {
-    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    const meter = new AccountMeter(momentAt(startMs), [], [])
     for (const afterMs of [0, 10_000, 20_000, 30_000]) meter.admit(momentAt(startMs + afterMs), planOf(10), asked(1))
     const lower = planOf(2)
     expect(meter.signals(momentAt(startMs + 30_000), lower)).toMatchObject({
@@ -125,28 +129,28 @@ describe('the meter of an account', () => {
 
   test("takes units at admission, refunds uncharged ones, and denies requests above the month's quota", () => {
     const plan = planOf(100, 10)
-    const meter = new AccountMeter(momentAt(startMs), [], 4)
+    const meter = new AccountMeter(momentAt(startMs), [], november(4))
     expect(meter.admit(momentAt(startMs), plan, asked(5))).toBeUndefined()
     expect(meter.signals(momentAt(startMs), plan)).toMatchObject({ quotaUsed: 9, quotaRemaining: 1 })
     expect(meter.admit(momentAt(startMs), plan, asked(2))).toEqual({
       reason: 'month',
       resetsAt: Date.UTC(2026, 11, 1) / 1000,
     })
-    meter.settle(momentAt(startMs), '2026-11', 5, 0)
+    meter.settle('2026-11', 5, 0)
     expect(meter.signals(momentAt(startMs), plan)).toMatchObject({ quotaUsed: 4, quotaRemaining: 6 })
     expect(meter.admit(momentAt(startMs), plan, asked(6))).toBeUndefined()
-    meter.settle(momentAt(startMs), '2026-11', 6, 6)
+    meter.settle('2026-11', 6, 6)
     expect(meter.signals(momentAt(startMs), plan)).toMatchObject({ quotaUsed: 10, quotaRemaining: 0 })
   })
 
   test('takes nothing for a denied request', () => {
-    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    const meter = new AccountMeter(momentAt(startMs), [], [])
     expect(meter.admit(momentAt(startMs), planOf(5, 0), asked(1))).toMatchObject({ reason: 'month' })
     expect(meter.signals(momentAt(startMs), planOf(5, 5))).toMatchObject({ rateRemaining: 5, quotaUsed: 0 })
   })
 
   test('with a plan smaller than the usage, nothing remains, and used plus remaining still equals the limit', () => {
-    const meter = new AccountMeter(momentAt(startMs), [], 50)
+    const meter = new AccountMeter(momentAt(startMs), [], november(50))
     expect(meter.signals(momentAt(startMs), planOf(5, 20))).toMatchObject({
       quotaLimit: 20,
       quotaUsed: 20,
@@ -157,7 +161,7 @@ describe('the meter of an account', () => {
   test('from December to January, the month restarts, the minute continues, and late settlements count for December', () => {
     const newYearMs = Date.UTC(2027, 0, 1)
     const plan = planOf(3, 5)
-    const meter = new AccountMeter(momentAt(newYearMs - 1000), [], 3)
+    const meter = new AccountMeter(momentAt(newYearMs - 1000), [], [{ periodId: '2026-12', used: 3 }])
     expect(meter.admit(momentAt(newYearMs - 1000), plan, asked(1))).toBeUndefined()
     expect(meter.admit(momentAt(newYearMs - 1), plan, asked(1))).toBeUndefined()
     expect(meter.periodId).toBe('2026-12')
@@ -166,16 +170,61 @@ describe('the meter of an account', () => {
       quotaReset: newYearMs / 1000,
     })
     expect(meter.signals(momentAt(newYearMs), plan)).toMatchObject({ quotaUsed: 0, rateRemaining: 1 })
-    meter.settle(momentAt(newYearMs), '2026-12', 1, 1)
-    meter.settle(momentAt(newYearMs), '2026-12', 1, 0)
+    meter.settle('2026-12', 1, 1)
+    meter.settle('2026-12', 1, 0)
     expect(meter.periodId).toBe('2027-01')
     expect(meter.admit(momentAt(newYearMs), plan, asked(1))).toBeUndefined()
     expect(meter.signals(momentAt(newYearMs), plan)).toMatchObject({ quotaUsed: 1, rateRemaining: 0 })
     expect(meter.signals(momentAt(newYearMs), plan).quotaReset).toBe(Date.UTC(2027, 1, 1) / 1000)
   })
 
+  const inDays = (days: number) => momentAt(startMs + days * dayMs)
+
+  test('a month that begins again, after the clock was set back, continues with what is stored of it', () => {
+    const plan = planOf(9, 5)
+    const meter = new AccountMeter(inDays(0), [], [...november(2), { periodId: '2026-12', used: 4 }])
+    expect(meter.signals(inDays(0), plan)).toMatchObject({ quotaUsed: 2 })
+    expect(meter.signals(inDays(20), plan)).toMatchObject({ quotaUsed: 4 })
+    expect(meter.admit(inDays(20), plan, asked(1))).toBeUndefined()
+    meter.settle('2026-12', 1, 1)
+    expect(meter.admit(inDays(20), plan, asked(1))).toMatchObject({ reason: 'month' })
+    // November once more, then December, and January, of which nothing is stored.
+    expect(meter.signals(inDays(0), plan)).toMatchObject({ quotaUsed: 2 })
+    expect(meter.signals(inDays(20), plan)).toMatchObject({ quotaUsed: 5 })
+    expect(meter.signals(inDays(50), plan)).toMatchObject({ quotaUsed: 0 })
+  })
+
+  test('an earlier month is not entered before it is known what is stored of it, whatever ends meanwhile', () => {
+    const plan = planOf(9, 5)
+    const meter = new AccountMeter(inDays(20), [], [{ periodId: '2026-12', used: 1 }])
+    for (let count = 0; count < 2; count++) meter.admit(inDays(20), plan, asked(1))
+    meter.settle('2026-12', 1, 1)
+    const shown = { quotaUsed: 3, quotaReset: Date.UTC(2027, 0, 1) / 1000 }
+    expect(meter.signals(inDays(0), plan)).toMatchObject(shown)
+    expect(meter.isIdle(inDays(0))).toBe(false)
+    expect(meter.covers(inDays(0).period)).toBe(false)
+    // The store has the charge of December, too.
+    meter.extend(inDays(0).period, [...november(5), { periodId: '2026-12', used: 2 }])
+    expect(meter.covers(inDays(0).period)).toBe(true)
+    expect(meter.admit(inDays(0), plan, asked(1))).toMatchObject({ reason: 'month' })
+    expect(meter.signals(inDays(0), plan)).toMatchObject({ quotaUsed: 5, quotaReset: Date.UTC(2026, 11, 1) / 1000 })
+    expect(meter.signals(inDays(20), plan)).toMatchObject(shown)
+  })
+
+  test('of months that are over, the last three are counted on, and earlier ones are to be read again', () => {
+    const plan = planOf(99, 99)
+    const meter = new AccountMeter(inDays(0), [], november(7))
+    for (let month = 1; month <= 4; month++) expect(meter.admit(inDays(month * 31), plan, asked(1))).toBeUndefined()
+    meter.settle('2026-12', 1, 1)
+    expect(meter.periodId).toBe('2027-03')
+    expect([meter.covers(inDays(0).period), meter.covers(inDays(31).period)]).toEqual([false, true])
+    expect(meter.signals(inDays(31), plan)).toMatchObject({ quotaUsed: 1 })
+    meter.extend(inDays(0).period, november(8))
+    expect(meter.signals(inDays(0), plan)).toMatchObject({ quotaUsed: 8 })
+  })
+
   test('after the wall clock was set back, earlier times block for at most a minute', () => {
-    const meter = new AccountMeter(momentAt(startMs), recent([startMs + 3_600_000]), 0)
+    const meter = new AccountMeter(momentAt(startMs), recent([startMs + 3_600_000]), [])
     expect(meter.admit(momentAt(startMs), planOf(1), asked(1))).toMatchObject({
       reason: 'minute',
       retryAfterSeconds: 60,
@@ -184,10 +233,10 @@ describe('the meter of an account', () => {
   })
 
   test('is idle only without a request in flight or in the last minute', () => {
-    const meter = new AccountMeter(momentAt(startMs), [], 7)
+    const meter = new AccountMeter(momentAt(startMs), [], november(7))
     expect(meter.isIdle(momentAt(startMs))).toBe(true)
     meter.admit(momentAt(startMs), planOf(1), asked(1))
-    meter.settle(momentAt(startMs), '2026-11', 1, 1)
+    meter.settle('2026-11', 1, 1)
     expect(meter.isIdle(momentAt(startMs + 59_999))).toBe(false)
     expect(meter.isIdle(momentAt(startMs + 60_000))).toBe(true)
     meter.admit(momentAt(startMs + 60_000), planOf(1), asked(1))
@@ -219,7 +268,7 @@ describe("the limit of a key within its account's minute", () => {
       fc.property(fc.integer({ min: 1, max: 6 }), keySteps, (limit, course) => {
         const plan = planOf(limit)
         let nowMs = startMs
-        let meter = new AccountMeter(momentAt(nowMs), [], 0)
+        let meter = new AccountMeter(momentAt(nowMs), [], [])
         let rate: KeyRate | undefined
         const admitted: { atMs: number; keyId: string }[] = []
         const openOf = (keyId?: string) =>
@@ -252,7 +301,7 @@ describe("the limit of a key within its account's minute", () => {
             const read = admitted.map(({ atMs, keyId }) => ({ atMs: Math.ceil(atMs), keyId }))
             for (const one of admitted) one.atMs = Math.ceil(one.atMs)
             nowMs = Math.ceil(nowMs)
-            meter = new AccountMeter(momentAt(nowMs), read, admitted.length)
+            meter = new AccountMeter(momentAt(nowMs), read, november(admitted.length))
           }
           if (step.type !== 'ask') continue
           const refusal = ask(step.key)
@@ -269,7 +318,7 @@ describe("the limit of a key within its account's minute", () => {
   test("is shown while it has less left than the account's", () => {
     const plan = planOf(4)
     const rate = { keyId: 'key_1', perMinute: 3 }
-    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    const meter = new AccountMeter(momentAt(startMs), [], [])
     expect(meter.signals(momentAt(startMs), plan, rate)).toMatchObject({ rateLimit: 3, rateRemaining: 3 })
     meter.admit(momentAt(startMs), plan, asked(1, 'key_1'), rate)
     expect(meter.signals(momentAt(startMs), plan, rate)).toMatchObject({ rateLimit: 3, rateRemaining: 2 })
@@ -281,7 +330,7 @@ describe("the limit of a key within its account's minute", () => {
   test('if both are used up, the message and the wait are those of the longer one', () => {
     const plan = planOf(2)
     const rate = { keyId: 'key_1', perMinute: 1 }
-    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    const meter = new AccountMeter(momentAt(startMs), [], [])
     meter.admit(momentAt(startMs), plan, asked(1, 'key_2'))
     meter.admit(momentAt(startMs + 10_000), plan, asked(1, 'key_1'), rate)
     expect(meter.admit(momentAt(startMs + 20_000), plan, asked(1, 'key_1'), rate)).toEqual({
@@ -299,7 +348,7 @@ describe("the limit of a key within its account's minute", () => {
   test("does not raise the plan's limit", () => {
     const plan = planOf(1)
     const rate = { keyId: 'key_1', perMinute: 100 }
-    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    const meter = new AccountMeter(momentAt(startMs), [], [])
     expect(meter.signals(momentAt(startMs), plan, rate)).toMatchObject({ rateLimit: 1, rateRemaining: 1 })
     expect(meter.admit(momentAt(startMs), plan, asked(1), rate)).toBeUndefined()
     expect(meter.admit(momentAt(startMs), plan, asked(1), rate)).toMatchObject({ isOfKey: false, limit: 1 })
@@ -307,7 +356,7 @@ describe("the limit of a key within its account's minute", () => {
 
   test('is exact for hundreds of keys, although not all have their own log', () => {
     const plan = planOf(10_000)
-    const meter = new AccountMeter(momentAt(startMs), [], 0)
+    const meter = new AccountMeter(momentAt(startMs), [], [])
     const rates = Array.from({ length: 600 }, (_, index) => ({ keyId: `key_${index}`, perMinute: 2 }))
     for (const round of [0, 1, 2])
       for (const rate of rates)

@@ -47,7 +47,14 @@ const defaultBusyTimeoutMs = 5000
 /** Maximum accounts whose counters are being read. */
 const maxLoads = 5_000
 /** Of an account that is read. */
-const newCounts = { pending: 0, batchPeriodId: '', batchUnits: 0, budgets: undefined, budgetsLoading: undefined }
+const newCounts = {
+  pending: 0,
+  batchPeriodId: '',
+  batchUnits: 0,
+  budgets: undefined,
+  budgetsLoading: undefined,
+  budgetsAtMs: 0,
+}
 /** How long a worker may take to notice that its owner has died, and to end. */
 const orphanEndMs = 5_000
 
@@ -197,7 +204,7 @@ export class MemoryLedger implements SqliteLedger {
       onFailing,
       onVoided: (entry) => {
         const { charged } = entry.outcome!
-        accountOf(entry).meter.settle(this.#calendar.now(), entry.periodId, 0, -charged)
+        accountOf(entry).meter.settle(entry.periodId, 0, -charged)
       },
     })
     const readSpending = (accountId: string, sinceMs: number): Promise<readonly BucketSpending[]> =>
@@ -335,14 +342,20 @@ export class MemoryLedger implements SqliteLedger {
   }
 
   async #read(id: string, now: Moment): Promise<MeteredAccount> {
-    const { used, recent } = await this.thread.call<AccountCounters>({
+    const { usage, recent } = await this.thread.call<AccountCounters>({
       type: 'counters',
       accountId: id,
       periodId: now.period.id,
       sinceMs: Math.floor(now.wallMs - minuteMs),
     })
+    const known = this.#accounts.get(id)
+    if (known !== undefined) {
+      // An earlier month, because the clock was set back: what is in memory counts on.
+      known.meter.extend(now.period, usage)
+      return known
+    }
     if (this.#accounts.size >= this.#maxMeters) this.#evict(now)
-    const account = { id, meter: new AccountMeter(now, recent, used), ...newCounts }
+    const account = { id, meter: new AccountMeter(now, recent, usage), ...newCounts }
     this.#accounts.set(id, account)
     return account
   }

@@ -73,7 +73,7 @@ abstract class EntryAdmission {
   protected refund(charged: number, totalMs: number, spent: Amounts | undefined): void {
     const { opening, periodId } = this.entry
     const account = accountOf(this.entry)
-    account.meter.settle(this.ledger.calendar.now(), periodId, opening.units, charged)
+    account.meter.settle(periodId, opening.units, charged)
     this.ledger.budgets.settle(account, this.entry, bookable(spent), totalMs)
   }
 }

@@ -7,6 +7,8 @@ import type { JournalEntry } from './records.ts'
 
 /** Longer than any window with its oldest bucket. */
 const longestWindowMs = 32 * dayMs
+/** After a larger step back of the clock, buckets are read again. */
+const smallStepMs = 1_000
 
 /** What the budgets of one account have spent in all buckets since a time. */
 export type ReadSpending = (accountId: string, sinceMs: number) => Promise<readonly BucketSpending[]>
@@ -16,6 +18,8 @@ export interface BudgetedAccount {
   readonly id: string
   budgets: BudgetMeter | undefined
   budgetsLoading: Promise<void> | undefined
+  /** The latest time by which they were counted since they were read, epoch milliseconds. */
+  budgetsAtMs: number
 }
 
 /** The budgets that one process decides in memory (contract 46.3). */
@@ -30,12 +34,19 @@ export class MemoryBudgets {
     this.#nowMs = nowMs
   }
 
-  /** Undefined if the account's budgets are in memory; otherwise resolves when they are, once for all callers. */
+  /** Undefined if the account's budgets are in memory, with all buckets that count; otherwise resolves when they are, once for all callers. */
   load(account: BudgetedAccount): Promise<void> | undefined {
-    if (account.budgets !== undefined) return undefined
-    account.budgetsLoading ??= this.#read(account.id, Math.floor(this.#nowMs() - longestWindowMs))
+    const nowMs = this.#nowMs()
+    if (account.budgets !== undefined && nowMs >= account.budgetsAtMs - smallStepMs) {
+      account.budgetsAtMs = Math.max(account.budgetsAtMs, nowMs)
+      return undefined
+    }
+    // Also if the clock was set back: earlier windows count buckets that were not read, or were forgotten.
+    account.budgetsLoading ??= this.#read(account.id, Math.floor(nowMs - longestWindowMs))
       .then((stored) => {
-        account.budgets = new BudgetMeter(stored)
+        if (account.budgets === undefined) account.budgets = new BudgetMeter(stored)
+        else account.budgets.extend(stored)
+        account.budgetsAtMs = nowMs
       })
       .finally(() => {
         account.budgetsLoading = undefined

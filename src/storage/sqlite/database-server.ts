@@ -122,12 +122,14 @@ export class DatabaseServer {
 type CountersReader = (call: Extract<Call, { readonly type: 'counters' }>) => AccountCounters
 
 function countersReader(database: DatabaseSync): CountersReader {
-  const readUsed = database.prepare('select used from usage where account_id = ? and period_id = ?')
+  const readUsage = database.prepare('select period_id, used from usage where account_id = ? and period_id >= ?')
   const readRecent = database.prepare(
     'select admitted_at_ms, key_id from requests where account_id = ? and admitted_at_ms > ?',
   )
   return ({ accountId, periodId, sinceMs }) => ({
-    used: Number(readUsed.get(accountId, periodId)?.used ?? 0),
+    usage: readUsage
+      .all(accountId, periodId)
+      .map((row) => ({ periodId: String(row.period_id), used: Number(row.used) })),
     recent: readRecent
       .all(accountId, sinceMs)
       .map((row) => ({ atMs: Number(row.admitted_at_ms), keyId: String(row.key_id) })),

@@ -1,4 +1,5 @@
 import type { SQLInputValue } from 'node:sqlite'
+import type { MonthUsage } from '../../domain/account-meter.ts'
 
 /** The connections of the database thread that run queries. The ledger has its own connection. */
 export type ConnectionName = 'store' | 'responses'
@@ -20,9 +21,9 @@ export type Call =
   /** See `proveQuotasOnSqlite`. */
   | { readonly type: 'prove' }
 
-/** Units used in the period, and the admissions after `sinceMs`; times in epoch milliseconds. */
+/** Units used in the period and all later ones, and the admissions after `sinceMs`; times in epoch milliseconds. */
 export interface AccountCounters {
-  readonly used: number
+  readonly usage: readonly MonthUsage[]
   readonly recent: readonly { readonly atMs: number; readonly keyId: string }[]
 }
 

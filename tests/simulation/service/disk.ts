@@ -322,7 +322,7 @@ export class SimulatedThread implements DatabaseThread {
     if (call.type === 'prove') return undefined
     if (call.type === 'spending') return this.#disk.readSpending(call.accountId, call.sinceMs)
     const { accountId, periodId, sinceMs } = call
-    const used = statements.execute('select used from usage where account_id = ? and period_id = ?', [
+    const usage = statements.execute('select period_id, used from usage where account_id = ? and period_id >= ?', [
       accountId,
       periodId,
     ])
@@ -331,7 +331,10 @@ export class SimulatedThread implements DatabaseThread {
       [accountId, sinceMs],
     )
     return {
-      used: Number((used.rows[0] as { used?: unknown } | undefined)?.used ?? 0),
+      usage: usage.rows.map((row) => {
+        const { period_id: id, used } = row as Record<string, unknown>
+        return { periodId: String(id), used: Number(used) }
+      }),
       recent: recent.rows.map((row) => {
         const { admitted_at_ms: atMs, key_id: keyId } = row as Record<string, unknown>
         return { atMs: Number(atMs), keyId: String(keyId) }

@@ -84,7 +84,7 @@ describe('the month that is charged', () => {
 
 describe('the counters of an account', () => {
   test.each([hourMs, -hourMs])('the minute is kept when the wall clock is set by %i ms', (stepMs) => {
-    const meter = new AccountMeter(calendar.now(), [], 0)
+    const meter = new AccountMeter(calendar.now(), [], [])
     expect([meter.admit(calendar.now(), plan, one), meter.admit(calendar.now(), plan, one)]).toEqual([
       undefined,
       undefined,
@@ -98,14 +98,14 @@ describe('the counters of an account', () => {
   })
 
   test('the month’s counter continues after a wrong month is corrected', () => {
-    const meter = new AccountMeter(calendar.now(), [], 9)
+    const meter = new AccountMeter(calendar.now(), [], [{ periodId: '2026-11', used: 9 }])
     meter.admit(calendar.now(), plan, one)
     time.wallMs += 10 * 24 * hourMs
     pass(hourMs + minuteMs)
     expect(meter.admit(calendar.now(), plan, one)).toBeUndefined()
     expect(meter.periodId).toBe('2026-12')
     // The request admitted in November ends in December.
-    meter.settle(calendar.now(), '2026-11', 1, 1)
+    meter.settle('2026-11', 1, 1)
     time.wallMs -= 10 * 24 * hourMs + 2 * hourMs
     pass(hourMs + minuteMs)
     expect(meter.covers(calendar.now().period)).toBe(true)

@@ -16,8 +16,8 @@ export const ledgerBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: meter,
-        find: 'if (this.#used + this.#reserved + units > plan.requestsPerMonth)',
-        replace: 'if (this.#used + units > plan.requestsPerMonth)',
+        find: 'if (used + reserved + units > plan.requestsPerMonth)',
+        replace: 'if (used + units > plan.requestsPerMonth)',
       },
     ],
   },
@@ -37,14 +37,14 @@ export const ledgerBugs: readonly PlantedBug[] = [
     story:
       'The rate limit forgets the last minute when the process starts (GitHub: evicted entries gave fresh windows).',
     patches: [
-      { file: ledger, find: 'new AccountMeter(now, recent, used)', replace: 'new AccountMeter(now, [], used)' },
+      { file: ledger, find: 'new AccountMeter(now, recent, usage)', replace: 'new AccountMeter(now, [], usage)' },
     ],
   },
   {
     name: 'used-units-not-read',
     story: 'A balance that a restart loads too high (Unkey: the credits of an expired cache entry).',
     patches: [
-      { file: ledger, find: 'new AccountMeter(now, recent, used)', replace: 'new AccountMeter(now, recent, 0)' },
+      { file: ledger, find: 'new AccountMeter(now, recent, usage)', replace: 'new AccountMeter(now, recent, [])' },
     ],
   },
   {
@@ -53,8 +53,8 @@ export const ledgerBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: meter,
-        find: '    if (periodId === this.#period.id) {\n      this.#reserved -= reserved',
-        replace: '    if (periodId === this.#period.id) {\n      this.#reserved -= 2 * reserved',
+        find: '    month.reserved -= reserved',
+        replace: '    month.reserved -= 2 * reserved',
       },
     ],
   },
@@ -62,7 +62,11 @@ export const ledgerBugs: readonly PlantedBug[] = [
     name: 'settled-in-the-wrong-month',
     story: 'A request that ends after midnight is charged to the month in which it ended.',
     patches: [
-      { file: meter, find: '    if (periodId === this.#period.id) {', replace: '    if (periodId !== undefined) {' },
+      {
+        file: meter,
+        find: 'const isCurrent = periodId === this.#month.periodId',
+        replace: 'const isCurrent = periodId !== undefined',
+      },
     ],
   },
   {
@@ -71,9 +75,9 @@ export const ledgerBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: meter,
-        find: '    if (this.#used + this.#reserved + units > plan.requestsPerMonth) return monthDenial(this.#period)\n    this.#minute.add(now.monotonicMs, keyId)',
+        find: '    if (used + reserved + units > plan.requestsPerMonth) return monthDenial(this.#period)\n    this.#minute.add(now.monotonicMs, keyId)',
         replace:
-          '    this.#minute.add(now.monotonicMs, keyId)\n    if (this.#used + this.#reserved + units > plan.requestsPerMonth) return monthDenial(this.#period)',
+          '    this.#minute.add(now.monotonicMs, keyId)\n    if (used + reserved + units > plan.requestsPerMonth) return monthDenial(this.#period)',
       },
     ],
   },
