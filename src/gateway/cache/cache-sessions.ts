@@ -9,6 +9,7 @@ import { hourMs } from '../../runtime/durations.ts'
 import type { KeyedDigest } from '../../runtime/keyed-digest.ts'
 import type { ModelRequest } from '../ports.ts'
 import {
+  addReport,
   findContinued,
   isBehind,
   isSecondTurn,
@@ -22,7 +23,7 @@ import { digestPrompt, type ReadPrompt } from './prompt-digest.ts'
 import { sessionIdentity } from './session-identity.ts'
 import { readState, writeState } from './session-state.ts'
 import type { CacheSessionStore, StoredCacheSession } from './session-store.ts'
-import { SessionTable } from './session-table.ts'
+import { SessionTable, type KnownSession } from './session-table.ts'
 import { SessionTurn, type SessionKey } from './session-turn.ts'
 import { SessionWriter } from './session-writer.ts'
 
@@ -142,10 +143,9 @@ export class CacheSessions implements AsyncDisposable {
   #turnOf(of: SessionRequest, session: SessionKey, prompt: ReadPrompt, continued: Continued | undefined): SessionTurn {
     const { accountId, request, conversation } = of
     const table = this.#table
-    const change = (branches: SessionBranches): void => this.#remember('set', accountId, session.digest, branches)
-    const refresh = (branches: SessionBranches): void => this.#remember('refresh', accountId, session.digest, branches)
-    const known = (): SessionBranches => table.get(accountId, session.digest)?.branches ?? []
-    const before = known()
+    const nowMs = (): number => Math.round(this.#deps.clock.nowMs())
+    const store = (known: KnownSession): void => this.#store(accountId, session.digest, known)
+    const before = table.get(accountId, session.digest)?.branches
     const client = this.#clientOf(request.userAgent ?? '')
     const isContinuing = continued !== undefined && isSeen(continued, prompt)
     const isExpected = session.isNamed || isAgent(client) || conversation.hints.sealedReasoning === true
@@ -160,27 +160,29 @@ export class CacheSessions implements AsyncDisposable {
       clock: this.#deps.clock,
       changes: {
         answered(prompt, answer) {
-          const now = known()
-          const from = now === before ? continued : findContinued(now, prompt)
-          change(withAnswer(now, prompt, answer, from))
+          const now = table.get(accountId, session.digest)?.branches
+          const from = now === before ? continued : findContinued(now ?? [], prompt)
+          const known = { branches: withAnswer(now ?? [], prompt, answer, from), updatedMs: nowMs() }
+          table.set(accountId, session.digest, known)
+          store(known)
           if (!isContinuing) table.began(accountId, openingOf(prompt))
           else if (from !== undefined && isSecondTurn(from, prompt)) table.wentOn(accountId, openingOf(prompt))
         },
-        reported(of, domain, update) {
-          const branches = known()
-          const branch = branches.find((one) => one.prompt.raw === of.raw)
-          if (branch === undefined) return
-          const holders = branch.holders.map((holder) => (holder.domain === domain ? update(holder) : holder))
-          refresh(branches.map((one) => (one === branch ? { ...branch, holders } : one)))
+        reported({ raw }, domain, report) {
+          const known = table.get(accountId, session.digest)
+          const branch = known?.branches.find((one) => one.prompt.raw === raw)
+          const holder = branch?.holders.find((one) => one.domain === domain)
+          if (known === undefined || holder === undefined) return
+          addReport(holder, report)
+          known.updatedMs = nowMs()
+          store(known)
         },
       },
     })
   }
 
-  /** `how`: `set` after a turn, and `refresh` for what was reported of a turn that is remembered. */
-  #remember(how: 'set' | 'refresh', accountId: string, session: string, branches: SessionBranches): void {
-    const known = { branches, updatedMs: Math.round(this.#deps.clock.nowMs()) }
-    this.#table[how](accountId, session, known)
+  /** Writes a session soon, for other processes. */
+  #store(accountId: string, session: string, known: KnownSession): void {
     const writer = this.#writer
     if (writer === undefined || writer.isWaiting(session)) return
     if (!session.startsWith(named) && !known.branches.some(isWorthStoring)) return

@@ -20,11 +20,12 @@ export interface Holder {
   /** Of the prompt that it answered last. */
   readonly items: number
   readonly bytes: number
-  readonly tokens: number
+  /** An estimate until it reports usage: `addReport` changes this and the two figures below. */
+  tokens: number
   /** How much of what it should have read it reported as read, from 0 to 1. */
-  readonly readShare: number
+  readShare: number
   /** How often in a row it read nothing. */
-  readonly misses: number
+  misses: number
   /** Whether the prompt was marked for caching; true where no marks are needed. */
   readonly marked: boolean
 }
@@ -143,13 +144,13 @@ export interface ReportedRead {
   readonly expected: number
 }
 
-/** The holder after its provider reported usage. */
-export function withReport(holder: Holder, { inputTokens, readTokens, expected }: ReportedRead): Holder {
-  const known = { ...holder, tokens: inputTokens }
-  if (expected <= 0) return known
-  return {
-    ...known,
-    readShare: readTokens === 0 ? holder.readShare : Math.min(1, readTokens / expected),
-    misses: readTokens === 0 ? holder.misses + 1 : 0,
+/** The provider reported usage. */
+export function addReport(holder: Holder, { inputTokens, readTokens, expected }: ReportedRead): void {
+  holder.tokens = inputTokens
+  if (expected <= 0) return
+  if (readTokens === 0) holder.misses += 1
+  else {
+    holder.readShare = Math.min(1, readTokens / expected)
+    holder.misses = 0
   }
 }

@@ -24,7 +24,7 @@ export interface Openings {
 /** A session in memory. */
 export interface KnownSession {
   readonly branches: SessionBranches
-  readonly updatedMs: number
+  updatedMs: number
 }
 
 interface KnownAccount {
@@ -76,12 +76,6 @@ export class SessionTable {
     this.#add(account, weightOf(known))
     while (account.weight > this.#maxAccountWeight && account.sessions.size > 1) this.#removeOldest(account)
     if (this.#weight > this.#maxWeight) this.#makeRoom()
-  }
-
-  /** Replaces figures of a session that is known: its items, and so its weight, stay the same, and so does its order. */
-  refresh(accountId: string, session: string, known: KnownSession): void {
-    const sessions = this.#accounts.get(accountId)?.sessions
-    if (sessions?.has(session) === true) sessions.set(session, known)
   }
 
   /** What is known of an account's conversations with this opening. */

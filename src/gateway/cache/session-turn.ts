@@ -6,7 +6,7 @@ import type { Continuation } from '../../formats/cache/plan-marks.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Backend } from '../ports.ts'
 import { cacheDomainOf, cacheLifetimeMs, needsMarks } from './cache-lifetime.ts'
-import { warmTokens, withReport, type BegunAnswer, type Branch, type Continued } from './cached-prefix.ts'
+import { warmTokens, type BegunAnswer, type Continued, type ReportedRead } from './cached-prefix.ts'
 import { affordableWaitSeconds, moveCost, type Place, type PlacePrice, type Turn } from './move-cost.ts'
 import type { ReadPrompt } from './prompt-digest.ts'
 import { verdictOf } from './verdict.ts'
@@ -29,12 +29,8 @@ export type Measure = (backend: Backend) => Measured
 /** What a turn changes in what is remembered of its session. */
 interface SessionChanges {
   answered(prompt: ReadPrompt, answer: BegunAnswer): void
-  /** The holder of this domain in the conversation of `prompt` changes. */
-  reported(
-    prompt: ReadPrompt,
-    domain: string,
-    change: (holder: Branch['holders'][number]) => Branch['holders'][number],
-  ): void
+  /** The holder of this domain in the conversation of `prompt` reported usage. */
+  reported(prompt: ReadPrompt, domain: string, report: ReportedRead): void
 }
 
 /** An attempt that begins to answer. */
@@ -174,7 +170,7 @@ export class SessionTurn {
     if (answer === undefined || usage?.source !== 'counted' || usage.inputTokens === 0) return
     const { expected = 0 } = this.verdict(usage) ?? {}
     const report = { inputTokens: usage.inputTokens, readTokens: usage.cachedTokens, expected }
-    changes.reported(prompt, answer.domain, (holder) => withReport(holder, report))
+    changes.reported(prompt, answer.domain, report)
   }
 
   /** The backend whose cache was used last, of those that are still warm. */

@@ -33,19 +33,6 @@ describe('the sessions in memory', () => {
     expect(table.get('a', 's2')).toBeUndefined()
   })
 
-  test('of one account keep their order and their weight if figures of one are replaced', () => {
-    const table = new SessionTable(64_000, 128)
-    for (const name of ['s0', 's1']) table.set('a', name, session())
-    table.refresh('a', 's0', { ...session(), updatedMs: 1 })
-    expect(table.get('a', 's0')?.updatedMs).toBe(1)
-    expect(table.weight).toBe(128)
-    table.set('a', 's2', session())
-    expect(table.get('a', 's0')).toBeUndefined()
-    table.refresh('a', 's0', session())
-    table.refresh('b', 's0', session())
-    expect([table.count('a'), table.count('b'), table.weight]).toEqual([2, 0, 128])
-  })
-
   test('of an account that floods the table displace no session of another account', () => {
     const table = new SessionTable(6_400, 6_400)
     for (let index = 0; index < 20; index++) table.set(`quiet ${index}`, 's', session())
