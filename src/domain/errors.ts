@@ -230,7 +230,7 @@ export const errorCatalog = {
   restarting: {
     ...unavailable,
     message:
-      'This server is restarting and could not finish the response. Please send the request again in 1s. If part of the response arrived, do not reuse the request’s Idempotency-Key.',
+      'This server is restarting and could not finish this request. Please send it again in 1s. If part of the response arrived, do not reuse the request’s Idempotency-Key.',
   },
   upstream_credentials_rejected: {
     status: 502,

@@ -74,7 +74,7 @@ export const fusionFunctionName = 'svc_router_fusion'
 export const fusionCallNames = { server_label: 'svc-router', name: 'fusion' } as const
 
 /** Whether the providers that accounts connect serve it (contract 7.1). */
-export function isServedByOwn({ id, isLikeFrontier }: Profile): boolean {
+export function isServedByOwn({ id, isLikeFrontier }: Pick<Profile, 'id' | 'isLikeFrontier'>): boolean {
   return id === frontierId || isLikeFrontier === true
 }
 

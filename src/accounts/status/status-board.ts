@@ -3,6 +3,7 @@ import { describeBackend } from '../../domain/backend-status-text.ts'
 import { errorCatalog } from '../../domain/errors.ts'
 import type { ServiceEvent } from '../../domain/events.ts'
 import { HourTally } from '../../domain/hour-tally.ts'
+import { isServedByOwn, type Profile } from '../../domain/profiles.ts'
 import type { ServiceHealth } from '../../domain/service-health.ts'
 import {
   indicatorOf,
@@ -36,11 +37,13 @@ interface ShownHealth extends Pick<ServiceHealth, 'lastHour' | 'serving'> {
   condition(backendId: string): Pick<BackendState, 'state' | 'reason' | 'isTroubled' | 'skippedBy'>
 }
 
+type ShownProfile = Pick<Profile, 'id' | 'backends' | 'isLikeFrontier'>
+
 /** The public profiles and backends, and their health. */
 export interface StatusBoardDeps {
   readonly clock: Clock
   readonly store: Pick<StatusStore, 'addUptime' | 'listUptime' | 'listIncidents'>
-  readonly profiles: readonly { readonly id: string; readonly backends: readonly string[] }[]
+  readonly profiles: readonly ShownProfile[]
   /** Backends that belong to no single account. */
   readonly backends: readonly string[]
   /** All configured backends, including those that are not public. */
@@ -168,11 +171,11 @@ export class StatusBoard implements AsyncDisposable {
       days.map((day) => ({ day, share: shareOf(counts, { kind, name, day }) }))
     const components: StatusComponent[] = [
       { kind: 'api', name: 'API', ...apiState(health.serving()), days: [] },
-      ...profiles.map(({ id, backends: candidates }): StatusComponent => {
+      ...profiles.map((profile): StatusComponent => {
+        const { id, backends: candidates } = profile
         const isShared = candidates.some((name) => backends.includes(name))
-        const note = isShared ? undefined : 'runs on each account’s own providers'
         const state = this.#profileState(id, (backend) => health.condition(backend))
-        return { kind: 'profile', name: id, state, note, days: daysOf('profile', id) }
+        return { kind: 'profile', name: id, state, note: noteOf(profile, isShared), days: daysOf('profile', id) }
       }),
       ...backends.map((name): StatusComponent => {
         const { component, note } = describeBackend(health.condition(name), health.lastHour(name))
@@ -191,6 +194,12 @@ export class StatusBoard implements AsyncDisposable {
     if (usable === 0) return 'down'
     return usable * 2 < candidates.length ? 'degraded' : 'operational'
   }
+}
+
+/** Who serves a profile without a public backend. */
+function noteOf(profile: ShownProfile, isShared: boolean): string | undefined {
+  if (isShared) return undefined
+  return isServedByOwn(profile) ? 'runs on each account’s own providers' : 'has no backend that serves all accounts'
 }
 
 /** Nodes that stop are not counted. */

@@ -45,7 +45,7 @@ export function budgetError(
     held: writeBudgetAmount(unit, standing.held),
     limit: writeBudgetAmount(unit, limit),
     need: writeBudgetAmount(unit, need),
-    raise: budget.setBy === 'operator' ? 'ask the operator. See' : 'raise the budget',
+    raise: budget.setBy === 'operator' ? 'ask for a higher limit' : 'raise the budget',
     // What is not enough now is not enough later either, if the whole budget is not.
     wayOut: need > limit ? 'Send a shorter request' : `Wait until ${writeReset(resetsMs)}`,
   }

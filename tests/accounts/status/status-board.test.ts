@@ -35,6 +35,7 @@ beforeEach(() => {
     profiles: [
       { id: 'p', backends: ['alpha', 'beta', 'gamma'] },
       { id: 'own', backends: [] },
+      { id: 'svc-router/frontier', backends: ['private'] },
     ],
     backends: ['alpha', 'beta', 'gamma'],
     configured: ['alpha', 'beta', 'gamma', 'private'],
@@ -107,6 +108,15 @@ describe('the counts', () => {
     for (const name of ['alpha', 'beta', 'gamma']) states[name] = { state: 'drained', reason: 'drained' }
     await clock.skip(10_000)
     expect([(await read()).indicator, await stateOf('p')]).toEqual(['major', 'down'])
+  })
+
+  test('a profile without a public backend says who serves it', async () => {
+    const notes = (await read()).components.filter(({ kind }) => kind === 'profile').map(({ note: text }) => text)
+    expect(notes).toEqual([
+      undefined,
+      'has no backend that serves all accounts',
+      'runs on each account’s own providers',
+    ])
   })
 
   test('a failure counts against the profile, but client errors and disconnects do not', async () => {

@@ -39,5 +39,5 @@ test.each([
 ] as const)('is not cut, even for the longest name of a budget of a $scope', (changes) => {
   const message = refusal({ ...changes, limit: 1_000 * nanoPerUsd }, 999.987654 * nanoPerUsd)
   expect(message).not.toContain('…')
-  expect(message).toContain('or ask the operator. See: https://')
+  expect(message).toContain('or ask for a higher limit: https://')
 })
