@@ -33,7 +33,7 @@ type TimeoutName = (typeof timeoutSettings)[number]['name']
 export type GivenTimeouts = Partial<Readonly<Record<TimeoutName, string | undefined>>>
 
 const longestTimeoutMs = dayMs
-const maxHeaders = 16
+export const maxHeaders = 16
 const maxHeaderCharacters = 1_000
 /** Headers that carry credentials, or that only the service may set. */
 const reserved =

@@ -481,18 +481,20 @@ describe('upstream', () => {
   })
 
   test.each([
-    ['answered', 0],
-    ['rejected_credentials', 4],
-    ['unreachable', 5],
-    ['timeout', 5],
-    ['rejected_content', 1],
-  ] as const)('a test that ends as %s ends with %d', async (outcome, code) => {
+    ['answered', 0, 'The provider answered. Next: '],
+    ['rejected_credentials', 4, ' rejected the credential. Next: '],
+    ['unreachable', 5, 'The provider cannot be reached.'],
+    ['timeout', 5, 'The provider did not answer in time.'],
+    ['rejected_content', 1, 'The provider rejected the test request.'],
+    ['rate_limited', 1, 'The provider is not accepting more requests right now.'],
+  ] as const)('a test that ends as %s ends with %d', async (outcome, code, advice) => {
     cli.test = { outcome: 'answered', ms: 3 }
     await cli.say('upstream', 'add', 'ollama', '--model', 'm')
     cli.test = { outcome, ms: 3 }
     const result = await cli.say('upstream', 'test')
     expect(result.code).toBe(code)
     expect(result.out).toContain(outcome)
+    expect(result.err).toContain(advice)
     expect(result.err).toContain('npx svc-router')
     expect(JSON.parse((await cli.say('upstream', 'test', cli.store.upstreams[0]!.id, '--json')).out)).toMatchObject([
       { outcome, provider: 'ollama' },

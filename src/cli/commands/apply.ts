@@ -40,8 +40,12 @@ export const apply: Command = {
     fileOption,
     pruneOption,
     { name: 'dry-run', summary: `Only show what would change. Exits with ${exitCodes.different} if anything would.` },
-    { name: 'yes', summary: 'Required if anything is deleted.' },
-    { name: 'secrets-out', value: 'FILE', summary: 'Write new keys to this new file instead of printing them.' },
+    { name: 'yes', summary: 'Required if anything is deleted. Has no effect with --dry-run.' },
+    {
+      name: 'secrets-out',
+      value: 'FILE',
+      summary: 'Write new keys to this file, which must not exist yet, instead of printing them.',
+    },
     ...remoteOptions,
   ],
   example: 'apply -f service.yaml',
@@ -161,9 +165,12 @@ function unconfirmed(invocation: Invocation, deletions: readonly Change[]): Comm
 }
 
 function applyCommand({ line }: Invocation): string {
-  const url = line.option('url')
-  const remote = url === undefined ? '' : ` --url ${quoteForShell(url)}`
-  return `apply -f ${quoteForShell(line.option('file') ?? '')}${line.flag('prune') ? ' --prune' : ''}${remote}`
+  const kept = ['url', 'token-variable', 'secrets-out'].flatMap((name) => {
+    const value = line.option(name)
+    return value === undefined ? [] : [`--${name} ${quoteForShell(value)}`]
+  })
+  const prune = line.flag('prune') ? ['--prune'] : []
+  return ['apply -f', quoteForShell(line.option('file') ?? ''), ...prune, ...kept].join(' ')
 }
 
 async function readFile({ line, terminal }: Invocation): Promise<ReadDeclaration> {

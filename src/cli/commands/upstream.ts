@@ -10,7 +10,7 @@ import {
   withCredential,
   type UpstreamProblem,
 } from '../../config/read-upstream.ts'
-import { timeoutSettings } from '../../config/upstream-extras.ts'
+import { maxHeaders, timeoutSettings } from '../../config/upstream-extras.ts'
 import { formatIds } from '../../domain/format-id.ts'
 import { describeUpstreamTest } from '../../domain/upstream-test-text.ts'
 import type { UpstreamTest, AttemptOutcome } from '../../domain/upstream.ts'
@@ -27,18 +27,26 @@ export const upstreamAdd: Command = {
   summary: `Connect a provider with your own credential, which is stored encrypted. Providers: ${presetNames.join(', ')}.`,
   arguments: ['PROVIDER'],
   options: [
-    { name: 'model', value: 'MODEL', summary: "The provider's name for the model. Required." },
+    {
+      name: 'model',
+      value: 'MODEL',
+      summary: `The provider's name for the model, at most ${maxModelCharacters} characters. Required.`,
+    },
     {
       name: 'credential-env',
       value: 'NAME',
-      summary: 'The environment variable with the credential. Default: read it from standard input.',
+      summary: 'The environment variable with the credential. Default: read the credential from piped standard input.',
     },
     {
       name: 'base-url',
       value: 'URL',
       summary: "The base URL of the API. Default: the provider's. Required for custom and azure-openai.",
     },
-    { name: 'region', value: 'REGION', summary: 'The region, for bedrock and vertex.' },
+    {
+      name: 'region',
+      value: 'REGION',
+      summary: 'The region. Required for bedrock, unless the credential names it. Optional for vertex.',
+    },
     {
       name: 'format',
       value: 'FORMAT',
@@ -48,22 +56,24 @@ export const upstreamAdd: Command = {
     {
       name: 'auth-header',
       value: 'HEADER',
-      summary: 'The header that carries the credential. With "authorization", it is sent as a Bearer token.',
+      summary:
+        'The header that carries the credential. With "authorization", it is sent as a Bearer token. Default: the provider\'s.',
     },
     ...timeoutSettings.map(({ name, limits }) => ({
       name: timeoutOption(name),
       value: 'DURATION',
-      summary: `${limits} For example 90s.`,
+      summary: `${limits} For example 90s, at most 24h.`,
     })),
     {
       name: 'header',
       value: 'NAME=VALUE',
       repeats: true,
-      summary: 'An extra header for every request. Must not contain a credential. Can be repeated.',
+      summary: `An extra header for every request. Must not contain a credential. Can be repeated, up to ${maxHeaders} times.`,
     },
     {
       name: 'no-credential',
-      summary: 'Connect without a credential, for a server that needs none. Standard input is then not read.',
+      summary:
+        'Connect without a credential, for a server that needs none. Standard input is then not read. Has no effect with --credential-env.',
     },
     { name: 'no-test', summary: 'Save the provider without sending a test request.' },
     accountOption,
@@ -251,7 +261,7 @@ export const upstreamTest: Command = {
       return {
         text: writeTable([['ID', 'PROVIDER', 'MODEL', 'OUTCOME', 'STATUS', 'TIME', 'PROVIDER SAYS'], ...rows]),
         json: results,
-        talk: [advice(exitCode, (text) => invocation.command(text))],
+        talk: [advice(results, (text) => invocation.command(text))],
         exitCode,
       }
     }),
@@ -265,18 +275,25 @@ function exitCodeOf(outcomes: readonly AttemptOutcome[]): ExitCode {
   return failed.every((outcome) => unreachableOutcomes.includes(outcome)) ? exitCodes.unreachable : exitCodes.failure
 }
 
-function advice(exitCode: ExitCode, command: (text: string) => string): string {
-  if (exitCode === exitCodes.ok) return `All providers answered. Next: ${command('requests')}`
-  if (exitCode === exitCodes.auth)
-    return `A provider rejected its credential. Next: ${command('upstream remove ID --yes')}, then add it again with a working one.`
-  if (exitCode === exitCodes.unreachable)
-    return `A provider is not reachable. Check its URL and the network: ${command('upstream list')}`
-  return `A provider rejected the request. Check the name of the model: ${command('upstream list')}`
+/** What to do about the worst result. */
+function advice(
+  results: readonly (UpstreamTest & { readonly id: string })[],
+  command: (text: string) => string,
+): string {
+  const failed = results.filter(({ outcome }) => outcome !== 'answered')
+  const worst = failed.find(({ outcome }) => authOutcomes.includes(outcome)) ?? failed[0]
+  if (worst === undefined)
+    return `${results.length === 1 ? 'The provider' : 'Each provider'} answered. Next: ${command('requests')}`
+  if (authOutcomes.includes(worst.outcome))
+    return `The provider of ${worst.id} rejected the credential. Next: ${command(`upstream remove ${worst.id} --yes`)}, then add it again with a working one.`
+  const { what, next } = describeUpstreamTest(worst)
+  return `${worst.id}: ${what} ${next} See its settings: ${command('upstream list')}`
 }
 
 export const upstreamList: Command = {
   name: 'upstream list',
-  summary: 'List the connected providers in the order in which they are tried.',
+  summary:
+    'List the providers that an account has connected, in the order in which they were added. By default, svc-router/frontier tries them in this order.',
   arguments: [],
   options: [accountOption],
   example: 'upstream list',

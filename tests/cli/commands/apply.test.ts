@@ -97,6 +97,10 @@ test('pruning names what it deletes, and does nothing without --yes', async () =
   expect(asked.err).toContain(
     'this would delete accounts.acme, plans.team, which cannot be undone. Nothing was changed',
   )
+  const secrets = join(cli.folder, 'keys.jsonl')
+  expect((await cli.say('apply', '-f', path, '--prune', '--secrets-out', secrets)).err).toContain(
+    ` --prune --secrets-out ${secrets} --yes`,
+  )
   expect((await cli.say('accounts', 'list')).out).toContain('acme')
   expect((await cli.say('apply', '-f', path, '--prune', '--yes')).code).toBe(0)
   const { out } = await cli.say('accounts', 'list')
@@ -160,6 +164,9 @@ test('with --url and a token, the same commands work on a service elsewhere', as
     })
     cli.env = { ELSEWHERE: await mint('write') }
     const variable = [...remote, '--token-variable', 'ELSEWHERE']
+    expect((await cli.say('diff', '-f', '-', ...variable)).err).toContain(
+      `apply -f - --url ${service.config.appUrl} --token-variable ELSEWHERE`,
+    )
     const applied = await cli.say('apply', '-f', '-', ...variable)
     expect(applied).toMatchObject({
       code: 0,

@@ -1,8 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createKey } from '../../../src/accounts/keys.ts'
 import { announceRunning } from '../../../src/cli/process/running-file.ts'
 import { heldNote, openNotes } from '../../../src/domain/backend-status-text.ts'
+import { noLimits } from '../../../src/domain/key-limits.ts'
 import { mintKey } from '../../../src/domain/keys.ts'
 import { linksFor } from '../../../src/domain/links.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
@@ -413,6 +415,27 @@ describe('the account', () => {
         what: 'no provider can serve team/empty for this account',
         fix: 'add a backend to the profile in the configuration, or use --model svc-router/frontier',
       },
+    ])
+  })
+
+  test('doctor does not advise to connect a provider if the operator chose the backends of fusion', async () => {
+    const settings = { plans, default_plan: 'max', profiles: { 'svc-router/fusion': { backends: [] } } }
+    await using other = {
+      service: await Service.start({ settings }),
+      [Symbol.asyncDispose]: () => other.service.stop(),
+    }
+    cli.env['SVC_ROUTER_API_KEY'] = other.service.key
+    expect(await found(other.service.baseUrl, '--model', 'svc-router/fusion')).toMatchObject([
+      { code: 'no_provider', fix: 'ask the operator to add a backend, or use --model svc-router/frontier' },
+    ])
+  })
+
+  test('doctor reports a profile that the key may not use', async () => {
+    const limits = { ...noLimits, profiles: ['svc-router/frontier'] }
+    const { key } = await createKey(service.accountsDeps, service.account.id, 'limited', limits)
+    cli.env['SVC_ROUTER_API_KEY'] = key.reveal()
+    expect(await found(service.baseUrl, '--model', 'team/empty')).toMatchObject([
+      { code: 'model', what: 'the key may not use team/empty', fix: 'use --model svc-router/frontier' },
     ])
   })
 })

@@ -81,12 +81,18 @@ describe('eval with the simulated models', () => {
       if (verdict === 'better') expect(interval.low).toBeGreaterThan(0)
   }, 60_000)
 
+  test('the command after a dry run has the same options', async () => {
+    const options = ['--items', '24', '--preset', 'fast', '--max-usd', '1', '--account', 'me']
+    const { err } = await cli.say('eval', '--dry-run', '--seed', '5', ...options)
+    expect(err).toContain('eval --seed 5 --items 24 --preset fast --max-usd 1 --account me')
+  })
+
   test('continues where the money ran out, and pays for nothing twice', async () => {
-    const stopped = await cli.say('eval', '--items', '24', '--seed', '5', '--max-usd', '0.04')
+    const stopped = await cli.say('eval', '--items', '24', '--seed', '5', '--max-usd', '0.04', '--account', 'me')
     expect(stopped.err).toContain('Stopped: the next call could exceed --max-usd')
     expect(stopped.out).toMatch(/^$|^PARTIAL: \d+ of 24 questions/)
     const [file] = files()
-    expect(stopped.err).toContain(`eval --resume ${file}`)
+    expect(stopped.err).toMatch(new RegExp(`eval --resume ${file} --account me.* --max-usd USD`))
     chmodSync(file!, 0o644)
     const answered = readFileSync(file!, 'utf8')
       .split('\n')

@@ -40,7 +40,7 @@ function findPlan({ model }: Subject, models: Answer, { catalog, pricing }: Obse
   const near = nearest(model, known) ?? known[0]
   return {
     code: 'model',
-    what: `this service has no profile ${model}`,
+    what: profile === undefined ? `this service has no profile ${model}` : `the key may not use ${model}`,
     fix: near === undefined ? 'ask the operator to add one' : `use --model ${near}`,
     blocks: true,
   }
@@ -74,18 +74,20 @@ function findMinute(models: Answer): Finding | undefined {
 function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Wording): Finding | undefined {
   const standing = standingOf(models, model)
   if (standing === undefined) return undefined
-  const connectOne = isOwn
-    ? command('upstream add PROVIDER --model MODEL')
-    : 'connect your own provider on the account page'
   if (standing.connected === 0) {
-    // Providers that the account connects serve only these two profiles.
+    // Providers that the account connects serve frontier, and fusion unless the operator chose backends for it.
+    const isServedByOwn =
+      model === frontierId || (model === fusionId && (standingOf(models, frontierId)?.connected ?? 0) === 0)
+    const connectOne = isOwn
+      ? command('upstream add PROVIDER --model MODEL')
+      : 'connect your own provider on the account page'
     const addOne = isOwn ? 'add a backend to the profile in the configuration' : 'ask the operator to add a backend'
-    const fix = model === frontierId || model === fusionId ? connectOne : `${addOne}, or use --model ${frontierId}`
+    const fix = isServedByOwn ? connectOne : `${addOne}, or use --model ${frontierId}`
     return { code: 'no_provider', what: `no provider can serve ${model} for this account`, fix, blocks: true }
   }
   if (standing.usable > 0) return findFailing(model, standing, { command, isOwn })
   const who = standing.connected === 1 ? 'the only backend' : `each of the ${standing.connected} backends`
-  const test = isOwn ? command('upstream test') : 'see the status page of the service, and try again in a minute'
+  const test = isOwn ? testOwn(command) : 'see the status page of the service, and try again in a minute'
   if (standing.rejected === standing.connected)
     return {
       code: 'credentials',
@@ -110,11 +112,14 @@ function findFailing(
   return {
     code: 'failing',
     what: `${who} of ${model} failed ${broken === 1 ? 'its' : 'their'} last request${connected - usable > 0 ? ` or ${connected === 1 ? 'is' : 'are'} ${notAsked}` : ''}`,
-    fix: isOwn
-      ? `see why: ${command('requests')}, and test them: ${command('upstream test')}`
-      : 'try again; if it keeps failing, see the status page of the service',
+    fix: isOwn ? testOwn(command) : 'try again; if it keeps failing, see the status page of the service',
     blocks: false,
   }
+}
+
+/** `upstream test` does not test backends in the configuration. */
+function testOwn(command: Wording['command']): string {
+  return `see why: ${command('requests')}, and test the providers that you connected: ${command('upstream test')}`
 }
 
 function upgradeLink(pricing: Observations['pricing']): string {

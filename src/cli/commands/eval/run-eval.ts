@@ -21,6 +21,8 @@ import { choosePanel, defaultItems, readEvalLine, type EvalLine } from './eval-o
 const interruptedCode = 130
 /** Progress is printed after this many questions. */
 const tellEvery = 10
+/** Options that the file of an evaluation does not contain. */
+const askedAgain = ['price', 'account']
 
 type Result = Awaited<ReturnType<Command['run']>>
 
@@ -74,7 +76,10 @@ async function runWith({ invocation, config, asked, begun, questions, models }: 
   const isSimulated = members.some(({ simulated }) => simulated)
   const description = describe(plan, estimate, isSimulated)
   if (line.flag('dry-run')) {
-    const again = invocation.command(`eval --seed ${seed}`)
+    const again =
+      begun.path === undefined
+        ? repeated(invocation, `--seed ${seed}`, ['items', 'preset', 'members', 'max-usd', ...askedAgain])
+        : repeated(invocation, `--resume ${quoteForShell(begun.path)}`, ['max-usd', ...askedAgain])
     return {
       text: description,
       json: { ...plan, simulated: isSimulated, reckoning: estimate },
@@ -145,6 +150,15 @@ function describe(
   ].join('\n')
 }
 
+/** The command that repeats or resumes an evaluation, with the same values of these options. */
+function repeated(invocation: Invocation, first: string, names: readonly string[]): string {
+  const kept = names.flatMap((name) => {
+    const value = invocation.line.option(name)
+    return value === undefined ? [] : [`--${name} ${quoteForShell(value)}`]
+  })
+  return invocation.command(['eval', first, ...kept].join(' '))
+}
+
 interface Finished {
   readonly evaluation: Evaluation
   readonly members: readonly EvalMember[]
@@ -156,7 +170,9 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
   const { stop, questions, injected, spentUsd } = evaluation
   // If a member does not answer, nothing was measured.
   const report = stop?.reason === 'unanswered' ? undefined : buildReport(evaluation, members)
-  const resume = invocation.command(`eval --resume ${quoteForShell(file.path)}`)
+  const resumeWith = (...names: readonly string[]): string =>
+    repeated(invocation, `--resume ${quoteForShell(file.path)}`, [...names, ...askedAgain])
+  const resume = resumeWith('max-usd')
   const complete = questions.length + injected.length
   const json = {
     ...plan,
@@ -179,7 +195,7 @@ function resultOf(invocation: Invocation, { evaluation, members, file, plan }: F
         json,
         talk: [
           `Stopped: the next call could exceed --max-usd. ${early}`,
-          `Resume with a higher limit: ${resume} --max-usd USD`,
+          `Resume with a higher limit: ${resumeWith()} --max-usd USD`,
         ],
         exitCode: report === undefined ? exitCodes.failure : exitCodes.ok,
       }
