@@ -15,7 +15,7 @@ export const remoteOptions: readonly Option[] = [
     name: 'url',
     value: 'URL',
     summary:
-      'The URL of the web app of a running service. The command then uses its admin API instead of the data folder.',
+      'The URL of the web app of a running service, with https unless it runs on this machine. The command then uses its admin API, instead of the data folder or database.',
   },
   {
     name: 'token-variable',

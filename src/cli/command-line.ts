@@ -32,7 +32,7 @@ export interface CommandLine {
 /** The options of every command. */
 export const commonOptions: readonly Option[] = [
   { name: 'config', value: 'FILE', summary: 'The configuration file. Default ./svc-router.yaml, if it exists.' },
-  { name: 'data', value: 'FOLDER', summary: 'The data folder. Default ./data.' },
+  { name: 'data', value: 'FOLDER', summary: 'The data folder. Default: data in the configuration, or ./data.' },
   { name: 'json', summary: 'Print data as JSON.' },
   { name: 'no-color', summary: 'Print without colors. Setting NO_COLOR has the same effect.' },
   { name: 'help', summary: 'Print help for this command.' },

@@ -1,4 +1,5 @@
 import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../accounts/accounts-error.ts'
+import { maxListedAccounts } from '../accounts/accounts.ts'
 import { maxAdminTokens, maxTokenDays } from '../accounts/admin/admin-tokens.ts'
 import { maxWebhooksPerAccount } from '../accounts/alerts/webhooks.ts'
 import { maxNetworks } from '../accounts/key-limits.ts'
@@ -58,7 +59,7 @@ const refusedChanges: RefusedChanges = {
   name_invalid: [`a name must have 1 to ${maxNameCharacters} visible characters`, 'choose another name'],
   account_unknown: ['there is no such account', 'see the accounts: {accounts list}'],
   account_name_taken: ['an account with that name already exists', 'see the accounts: {accounts list}'],
-  account_limit: ['the data folder has the maximum number of accounts', 'use another data folder: --data FOLDER'],
+  account_limit: [`there are ${maxListedAccounts} accounts, the maximum`, 'see the accounts: {accounts list}'],
   account_name_mismatch: ['that is not the name of the account', 'see it: {accounts list}'],
   plan_unknown: ['there is no such plan', 'see the plans: {check}'],
   key_unknown: ['there is no such key', 'see the keys: {keys list}'],

@@ -1,5 +1,5 @@
 import { AccountsError } from '../accounts/accounts-error.ts'
-import { checkLimits } from '../accounts/key-limits.ts'
+import { checkLimits, maxNetworks } from '../accounts/key-limits.ts'
 import type { Config } from '../config/config.ts'
 import type { Account } from '../domain/accounts.ts'
 import type { KeyLimits } from '../domain/key-limits.ts'
@@ -27,7 +27,7 @@ export const limitOptions: readonly Option[] = [
     name: 'address',
     value: 'CIDR',
     repeats: true,
-    summary: `An IP address or network that the key may be used from. Can be repeated. "${lifting.address}" allows every address.`,
+    summary: `An IP address or network that the key may be used from. Can be repeated, up to ${maxNetworks} times. "${lifting.address}" allows every address.`,
   },
 ]
 

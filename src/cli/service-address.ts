@@ -32,6 +32,16 @@ export const addressOptions: readonly Option[] = [
   { name: 'model', value: 'PROFILE', summary: `The profile. Default ${frontierId}.` },
 ]
 
+/** The same for commands that send requests with the key. */
+export const callerOptions: readonly Option[] = addressOptions.map((option) =>
+  option.name === 'key-variable'
+    ? {
+        ...option,
+        summary: `${option.summary} If it is not set, and the service runs on this machine, the first key of the service is used.`,
+      }
+    : option,
+)
+
 /** The address of a service, as its client sees it. */
 export interface ServiceAddress {
   /** As given, without trailing slashes. */

@@ -105,7 +105,7 @@ test('an invalid port is explained with the valid range and the default', async 
   const { err } = await cli.say('start', '--port', 'abc')
   expect(err).toContain('--port must be a port: a whole number from 0 to 65535')
   expect(err).toContain('--port 8787')
-  expect(err).toContain('Default 8787')
+  expect(err).toContain('listen.port in the configuration, or 8787')
 })
 
 test('all problems are reported at once, arguments first', async () => {

@@ -103,7 +103,7 @@ export const auditVerify: Command = {
     {
       name: 'trust',
       summary:
-        'With --file: accept the checkpoint without verifying its signature. Use it only if nobody could have changed the checkpoint.',
+        'With --file and --checkpoint: accept the checkpoint without verifying its signature. Use it only if nobody could have changed the checkpoint.',
     },
   ],
   example: 'audit verify --file audit.jsonl --checkpoint checkpoint.json',

@@ -111,11 +111,15 @@ export const backendsQuarantine = hold(
   'quarantined',
   'Stop sending new requests to a backend that you do not trust, until you release it.',
 )
-export const backendsUndrain = free('undrain', 'undrained', 'Send requests to a drained backend again.')
+export const backendsUndrain = free(
+  'undrain',
+  'undrained',
+  'End a drain. Unless the backend is also quarantined, it gets requests again.',
+)
 export const backendsRelease = free(
   'release',
   'released',
-  'End a quarantine, and close the circuit breaker of the backend.',
+  'End a quarantine, and close the circuit breaker of the backend. If the backend is also drained, it stays drained.',
 )
 
 function hold(verb: string, step: 'drained' | 'quarantined', summary: string): Command {

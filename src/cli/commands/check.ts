@@ -3,7 +3,8 @@ import type { Command } from '../command.ts'
 
 export const check: Command = {
   name: 'check',
-  summary: 'Validate the configuration and print the effective settings, with secrets masked.',
+  summary:
+    'Validate the configuration file and print its effective settings, with secrets masked. Settings declared with apply are not included.',
   arguments: [],
   needsCredentials: true,
   options: [],

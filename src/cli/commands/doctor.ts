@@ -3,7 +3,7 @@ import type { Option } from '../command-line.ts'
 import type { Command, Invocation } from '../command.ts'
 import { exitCodes } from '../failures.ts'
 import {
-  addressOptions,
+  callerOptions,
   findKey,
   findService,
   keyCommand,
@@ -18,13 +18,17 @@ import { sendTestRequest, inspectService, type Observations, type Subject } from
 import { readNumberHeader, shown, standingOf } from './doctor/read-answer.ts'
 
 const doctorOptions: readonly Option[] = [
-  ...addressOptions,
+  ...callerOptions,
   {
     name: 'user-agent',
     value: 'TEXT',
     summary: "Your client's User-Agent, to check whether it is accepted.",
   },
-  { name: 'ask', summary: 'Also send and time one small real request, which counts toward the quota.' },
+  {
+    name: 'ask',
+    summary:
+      'If nothing blocks requests, also send and time one small real request, which counts toward the quota. It can take a minute.',
+  },
 ]
 
 export const doctor: Command = {

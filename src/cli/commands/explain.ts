@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { type Json, type JsonObject, isObject, objectOf, parseObject, textOf } from '../../domain/json.ts'
+import { frontierId } from '../../domain/profiles.ts'
 import {
   describeDoubt,
   describeExclusion,
@@ -13,7 +14,7 @@ import { readVersion } from '../../runtime/version.ts'
 import { readWhole } from '../command-line.ts'
 import type { Command, Invocation } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
-import { addressOptions, findKey, findService, keyCommand, readKeyVariable, readModel } from '../service-address.ts'
+import { callerOptions, findKey, findService, keyCommand, readKeyVariable, readModel } from '../service-address.ts'
 import { writeTable } from '../terminal/table.ts'
 import { whole } from '../value-shapes.ts'
 import { ask } from './doctor/ask.ts'
@@ -30,19 +31,26 @@ export const explain: Command = {
   summary: 'Show which backends a running service would choose for a request, and why. Sends no model request.',
   arguments: [],
   options: [
-    ...addressOptions,
+    ...callerOptions.map((option) =>
+      option.name === 'model' ? { ...option, summary: `The profile of the sample. Default ${frontierId}.` } : option,
+    ),
     {
       name: 'file',
       value: 'FILE',
-      summary: 'The body of the request, as JSON. "-" reads standard input. Default: a sample.',
+      summary:
+        'The body of the request, as JSON of at most 5 MiB. "-" reads standard input. Default: a sample, which --model and --tokens describe.',
     },
-    { name: 'messages', summary: 'The file contains a request in Anthropic’s Messages format.' },
-    { name: 'routing', value: 'JSON', summary: 'Preferences to add, such as {"sort":"latency"}.' },
+    { name: 'messages', summary: 'With --file: the request is in Anthropic’s Messages format.' },
+    {
+      name: 'routing',
+      value: 'JSON',
+      summary: 'The routing preferences, such as {"sort":"latency"}. They replace those in the file.',
+    },
     {
       name: 'tokens',
       value: 'COUNT',
       shape: whole(1, maxQuestionTokens, defaultTokens),
-      summary: `The approximate size of the sample, in tokens. Default ${defaultTokens}.`,
+      summary: `The approximate size of the sample, in tokens, at most ${maxQuestionTokens}. Default ${defaultTokens}.`,
     },
   ],
   example: 'explain --routing \'{"sort":"latency"}\'',

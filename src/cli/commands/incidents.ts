@@ -9,7 +9,7 @@ const updateText = textUpTo(maxTextCharacters, 'We are investigating.')
 
 export const incidentsOpen: Command = {
   name: 'incidents open',
-  summary: 'Open an incident on the status page.',
+  summary: `Open an incident on the status page. TITLE can have ${maxTitleCharacters} characters, and TEXT ${maxTextCharacters}.`,
   arguments: ['TITLE', 'TEXT'],
   shapes: { TITLE: textUpTo(maxTitleCharacters, 'Slow responses'), TEXT: updateText },
   options: [
@@ -45,7 +45,7 @@ export const incidentsOpen: Command = {
 
 export const incidentsUpdate: Command = {
   name: 'incidents update',
-  summary: `Post an update to an incident, with its state: ${incidentStates.join(', ')}.`,
+  summary: `Post an update of at most ${maxTextCharacters} characters to an incident, with its state: ${incidentStates.join(', ')}.`,
   arguments: ['INCIDENT', 'STATE', 'TEXT'],
   shapes: { STATE: oneOf(incidentStates), TEXT: updateText },
   options: [],

@@ -48,7 +48,7 @@ export const keysCreate: Command = {
 
 export const keysList: Command = {
   name: 'keys list',
-  summary: 'List the keys of an account, newest first.',
+  summary: `List the keys of an account, also revoked ones, newest first, at most ${maxListedKeys}.`,
   arguments: [],
   options: [accountOption],
   example: 'keys list --json',
@@ -83,7 +83,8 @@ export const keysList: Command = {
 
 export const keysLimit: Command = {
   name: 'keys limit',
-  summary: 'Restrict a key to certain profiles or IP addresses, or limit its requests per minute.',
+  summary:
+    'Restrict a key to certain profiles or IP addresses, or limit its requests per minute. Limits that you do not specify stay the same.',
   arguments: ['ID'],
   options: limitOptions,
   example: 'keys limit ID --profile svc-router/frontier --per-minute 30 --address 203.0.113.0/24',

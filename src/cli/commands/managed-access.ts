@@ -90,7 +90,8 @@ export const managedAccessResale: Command = {
     {
       name: 'note',
       value: 'NOTE',
-      summary: 'Where the agreement is stored: the ID of a contract or ticket. Required unless you add --revoke.',
+      summary:
+        'The ID of the contract or ticket that contains the agreement: at most 40 letters, digits, ".", "_", or "-". Required unless you add --revoke.',
     },
     {
       name: 'revoke',
@@ -138,7 +139,7 @@ const states = ['requested', 'approved', 'rejected', 'withdrawn'] as const satis
 
 export const managedAccessRequests: Command = {
   name: 'managed-access requests',
-  summary: 'List accounts’ requests for managed access, newest first.',
+  summary: `List accounts’ requests for managed access, newest first, at most ${maxListedRequests}.`,
   arguments: [],
   options: [
     {

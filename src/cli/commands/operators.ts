@@ -65,7 +65,9 @@ export const operatorsSignInLink: Command = {
         json: { operator: operator.id, sign_in_url: link.reveal() },
         talk: [
           `The link signs in to the console as ${operator.email} once, within 15 minutes. Anyone who has it can use it.`,
-          ...(running === undefined ? [`The service is not running. Start it: ${invocation.command('start')}`] : []),
+          ...(running === undefined
+            ? [`No service runs with this data folder. To start one: ${invocation.command('start')}`]
+            : []),
         ],
       }
     })
@@ -74,7 +76,7 @@ export const operatorsSignInLink: Command = {
 
 export const operatorsList: Command = {
   name: 'operators list',
-  summary: 'List the operators, removed ones last.',
+  summary: `List the operators, removed ones last, at most ${maxListedOperators}.`,
   arguments: [],
   options: [],
   example: 'operators list',

@@ -32,7 +32,7 @@ export const profilesDryRun: Command = {
       name: 'tokens',
       value: 'COUNT',
       shape: whole(1, maxQuestionTokens, defaultTokens),
-      summary: `The approximate number of input tokens. Default ${defaultTokens}.`,
+      summary: `The approximate number of input tokens, at most ${maxQuestionTokens}. Default ${defaultTokens}.`,
     },
   ],
   example: 'profiles dry-run svc-router/frontier --tokens 200000',

@@ -35,14 +35,15 @@ export const replay: Command = {
       name: 'policy',
       value: 'FILE',
       required: true,
-      summary: 'A file with the profile and the "backends" or "routing" to try, written as in the configuration.',
+      summary:
+        'A file of at most 1 MiB with the profile and the "backends" or "routing" to try, written as in the configuration.',
     },
-    { name: 'profile', value: 'PROFILE', summary: 'The profile. Default: the only one in the file.' },
+    { name: 'profile', value: 'PROFILE', summary: 'The profile in the file. Required if the file has several.' },
     {
       name: 'since',
       value: 'DURATION',
       shape: since,
-      summary: `How far back to read records, such as 6h. Default ${defaultSince}.`,
+      summary: `How far back to read records, such as 6h, at most 400d. Default ${defaultSince}.`,
     },
     {
       name: 'limit',

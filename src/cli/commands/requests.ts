@@ -30,7 +30,7 @@ export const requests: Command = {
       name: 'limit',
       value: 'COUNT',
       shape: whole(1, maxLimit, defaultLimit),
-      summary: `Maximum number of requests, at most ${maxLimit}. Default ${defaultLimit}.`,
+      summary: `How many requests to list, or sessions with --sessions, or rows with --refused: at most ${maxLimit}. Default ${defaultLimit}. Has no effect with --cache.`,
     },
     { ...accountOption, summary: 'Only requests of this account. Default: all accounts, except with --sessions.' },
     {

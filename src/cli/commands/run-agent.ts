@@ -4,7 +4,7 @@ import type { Command, Invocation } from '../command.ts'
 import { CommandError, exitCodes, type ExitCode } from '../failures.ts'
 import type { Terminal } from '../ports.ts'
 import { isProgramThere } from '../process/find-program.ts'
-import { addressOptions, findService, readClientConfig } from '../service-address.ts'
+import { callerOptions, findService, readClientConfig } from '../service-address.ts'
 import { prepare } from './doctor.ts'
 import { diagnose } from './doctor/diagnose.ts'
 import { fetchModels, type Observations } from './doctor/inspect-service.ts'
@@ -21,7 +21,7 @@ export const runAgent: Command = {
   arguments: ['AGENT'],
   passesOn: 'AGENT ARGUMENTS…',
   options: [
-    ...addressOptions,
+    ...callerOptions,
     {
       name: 'fusion-tool',
       summary:

@@ -17,7 +17,9 @@ export const signInLink: Command = {
         json: { account: owner.id, sign_in_url: link.reveal() },
         talk: [
           `The link signs in to account ${owner.name} once, within 15 minutes. Anyone who has it can use it.`,
-          ...(running === undefined ? [`The service is not running. Start it: ${invocation.command('start')}`] : []),
+          ...(running === undefined
+            ? [`No service runs with this data folder. To start one: ${invocation.command('start')}`]
+            : []),
         ],
       }
     }),

@@ -25,14 +25,24 @@ export const start: Command = {
   arguments: [],
   needsCredentials: true,
   options: [
-    { name: 'port', value: 'PORT', shape: port, summary: 'The port of the API. Default 8787.' },
+    {
+      name: 'port',
+      value: 'PORT',
+      shape: port,
+      summary: 'The port of the API. Default: listen.port in the configuration, or 8787.',
+    },
     {
       name: 'app-port',
       value: 'PORT',
       shape: port,
-      summary: "The port of the web app. Default: the API's port plus one.",
+      summary: "The port of the web app. Default: app_listen.port in the configuration, or the API's port plus one.",
     },
-    { name: 'host', value: 'HOST', summary: 'The address to listen on. Default 127.0.0.1, this machine only.' },
+    {
+      name: 'host',
+      value: 'HOST',
+      summary:
+        'The address that the API and, unless app_listen.host is set, the web app listen on. Default: listen.host in the configuration, or 127.0.0.1 (this machine only).',
+    },
   ],
   example: 'start --port 8787 --data ./data --config ./svc-router.yaml',
   async run(invocation) {

@@ -7,7 +7,7 @@ const maxListed = 100
 
 export const ticketsList: Command = {
   name: 'tickets list',
-  summary: 'List support tickets with their text, newest first.',
+  summary: `List the latest ${maxListed} support tickets with their text, newest first.`,
   arguments: [],
   options: [{ name: 'open', summary: 'Only open tickets.' }],
   example: 'tickets list',

@@ -4,9 +4,9 @@ import { writeTable, writeTime } from '../terminal/table.ts'
 
 export const upgradesList: Command = {
   name: 'upgrades list',
-  summary: "List accounts' requests to change plans, newest first.",
+  summary: `List accounts' open requests to change plans, newest first, at most ${maxListedRequests}.`,
   arguments: [],
-  options: [{ name: 'all', summary: 'Include decided and withdrawn requests.' }],
+  options: [{ name: 'all', summary: 'Also list decided and withdrawn requests.' }],
   example: 'upgrades list',
   run: (invocation) =>
     invocation.withStore(async ({ plans }) => {

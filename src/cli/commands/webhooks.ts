@@ -36,7 +36,7 @@ export const webhooksAdd: Command = {
 
 export const webhooksList: Command = {
   name: 'webhooks list',
-  summary: 'List the webhooks of an account and the latest messages to them.',
+  summary: `List the webhooks of an account and the latest ${shownDeliveries} messages to them.`,
   arguments: [],
   options: [accountOption],
   example: 'webhooks list --json',

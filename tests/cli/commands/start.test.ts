@@ -82,7 +82,7 @@ test('sign-in-link creates such a link for any account, at the address of the ru
   const { code, out, err } = await cli.say('sign-in-link', '--account', 'team-a')
   expect(code).toBe(0)
   expect(out).toMatch(/^http:\/\/127\.0\.0\.1:8788\/sign-in\/link\?token=[\w-]{43}$/)
-  expect(err).toContain('is not running')
+  expect(err).toContain('No service runs with this data folder')
   expect(cli.proofs[0]!.accountId).toBe(cli.store.accounts[0]!.id)
 })
 

@@ -1,4 +1,4 @@
-import { fusionPresetNames, maxPanelSize, type PresetName } from '../../../domain/fusion-presets.ts'
+import { defaultPreset, fusionPresetNames, maxPanelSize, type PresetName } from '../../../domain/fusion-presets.ts'
 import type { EvalCandidate, EvalMember } from '../../../eval/ports.ts'
 import { makePrice, withPrices } from '../../../eval/prices.ts'
 import type { Option } from '../../command-line.ts'
@@ -29,29 +29,35 @@ export const evalOptions: readonly Option[] = [
     shape: whole(0, mostSeed, 4711),
     summary: 'The seed of the question set, to repeat an evaluation. Default: a new set.',
   },
-  { name: 'max-usd', value: 'USD', summary: `The spending limit in US dollars. Default ${defaultMaxUsd}.` },
+  {
+    name: 'max-usd',
+    value: 'USD',
+    summary: `The spending limit in US dollars, including what a resumed evaluation has already spent. Default ${defaultMaxUsd}.`,
+  },
   {
     name: 'preset',
     value: 'NAME',
     shape: oneOf(fusionPresetNames),
-    summary: 'The fusion preset: fast, balanced, or quality. Default balanced.',
+    summary: `The fusion preset: ${fusionPresetNames.join(', ')}. Default ${defaultPreset}.`,
   },
   {
     name: 'members',
     value: 'LIST',
-    summary: `The models to compare, by backend or model name, separated by commas. Default: the first ${usualMembers}.`,
+    summary: `The models to compare, by backend or model name, separated by commas, at most ${maxPanelSize}. Default: the first ${usualMembers}.`,
   },
   {
     name: 'price',
     value: 'LIST',
-    summary: 'Prices in USD per million tokens: MODEL=INPUT/OUTPUT, separated by commas.',
+    summary:
+      'Prices in USD per million tokens: MODEL=INPUT/OUTPUT, separated by commas. Required for models whose price is unknown.',
   },
   accountOption,
   { name: 'dry-run', summary: 'Print the plan and its maximum cost without sending requests.' },
   {
     name: 'resume',
     value: 'FILE',
-    summary: 'Resume an interrupted evaluation. Answered questions are not asked again.',
+    summary:
+      'Resume an interrupted evaluation with its questions, preset, and members. Answered questions are not asked again.',
   },
 ]
 
