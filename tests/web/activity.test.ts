@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
 import type { Service } from '../service.ts'
-import { startWeb, type Visitor } from './browser-less.ts'
+import { signedInTo, startWeb, type Visitor } from './browser-less.ts'
 
 const canary = 'canary-of-the-question'
 let service: Service
@@ -35,6 +35,20 @@ const idsOn = (text: string): string[] => [
 ]
 
 describe('usage', () => {
+  test('a used-up quota links to the plans, at any time of the month', async () => {
+    const max = { name: 'Max', requests_per_minute: 60, requests_per_month: 1, premium: true }
+    const { service: other } = await startWeb({ settings: { plans: { max }, default_plan: 'max' } })
+    try {
+      const owner = await signedInTo(other)
+      await (await other.chat()).text()
+      await expect
+        .poll(async () => (await owner.get('/usage')).text())
+        .toContain('Your monthly quota is used up. <a href="/billing/upgrade">See plans</a>')
+    } finally {
+      await other.stop()
+    }
+  })
+
   test.each(['/usage', '/usage?range=month'])(
     '%s shows the same numbers as a chart, in words, and as a table',
     async (path) => {

@@ -70,6 +70,16 @@ describe('the page of budgets', () => {
     ])
   })
 
+  test('says when more of a sliding budget becomes available only if some is used', async () => {
+    const service = await start()
+    const visitor = await signedInTo(service)
+    await setTestBudget(service, { limit: 1_000_000, unit: 'tokens', rolling: true })
+    const text = async (): Promise<string> => (await visitor.get('/account/budgets')).text()
+    expect(await text()).not.toContain('More becomes available')
+    await (await service.chat()).text()
+    await expect.poll(text).toContain('More becomes available on')
+  })
+
   test('the page of keys shows the budgets of each key', async () => {
     const service = await start()
     const visitor = await signedInTo(service)

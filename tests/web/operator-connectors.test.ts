@@ -67,12 +67,20 @@ describe('backends', () => {
     await expect.poll(answeredBy, { timeout: 1_000 }).toBe('beta')
     expect(await read('/status')).toContain('under maintenance')
     expect((await admin.post('/operator/backends/alpha/drain', { reason: 'asked' })).status).toBe(422)
+    expect((await admin.post('/operator/backends/alpha/quarantine', { reason: 'asked' })).status).toBe(303)
+    expect(await read('/operator/backends/alpha')).toContain('The backend stays quarantined.')
     expect((await admin.post('/operator/backends/alpha/undrain')).status).toBe(303)
+    expect(await read('/operator/backends/alpha?done=backend-undrained')).toContain(
+      'Unless the backend is also quarantined',
+    )
+    expect((await admin.post('/operator/backends/alpha/release')).status).toBe(303)
     // Immediately, although this server may not have noticed the change yet.
     expect(await read('/operator/backends/alpha')).toContain('<span class="tag good">in use</span>')
     await expect.poll(answeredBy, { timeout: 1_000 }).toBe('alpha')
     expect((await events()).filter((type) => type.startsWith('backend'))).toEqual([
+      'backend.released',
       'backend.undrained',
+      'backend.quarantined',
       'backend.drained',
     ])
   })

@@ -75,6 +75,12 @@ describe('models', () => {
     expect(await read('/models/svc-router/fusion')).toContain('Fusion uses your own providers and these:')
   })
 
+  test('the cost of a profile that own and configured providers serve is that of the own ones', async () => {
+    expect(await read('/models/svc-router/frontier')).toContain(
+      '<dd>What your own providers charge. Not stated for the backends of this service</dd>',
+    )
+  })
+
   test("a profile's page says when none of its requests counted, and what does not count", async () => {
     const text = await read('/models/svc-router/fusion')
     expect(text).toContain('No requests were counted in the last 90 days.')
@@ -105,7 +111,7 @@ describe('models', () => {
         'svc-router/frontier': 'Until you connect a provider, these simulated providers answer:',
         'svc-router/fusion': 'Until you connect a provider, these simulated providers answer:',
       },
-      costs: { 'svc-router/fusion': 'What your provider charges' },
+      costs: { 'svc-router/fusion': 'What your own providers charge' },
       asksForProvider: false,
     },
     {
@@ -125,7 +131,7 @@ describe('models', () => {
         'team/one': 'This profile uses these backends, not the providers that you connect:',
         'team/none': 'No backends are configured for this profile. <a href="/support">',
       },
-      costs: { 'svc-router/frontier': 'What your provider charges', 'team/one': 'Not stated' },
+      costs: { 'svc-router/frontier': 'What your own providers charge', 'team/one': 'Not stated' },
       asksForProvider: true,
     },
   ])('$about, the pages say which providers answer', async ({ options, texts, costs, asksForProvider }) => {

@@ -29,9 +29,13 @@ export const budgetsSet: Command = {
     {
       name: 'usd',
       value: 'AMOUNT',
-      summary: 'The limit in US dollars, such as 20 or 0.50. Use either this or --tokens.',
+      summary: 'The limit in US dollars, from 0.01 to 1,000,000, such as 20 or 0.50. Use either this or --tokens.',
     },
-    { name: 'tokens', value: 'N', summary: 'The limit in tokens, of input and output together.' },
+    {
+      name: 'tokens',
+      value: 'N',
+      summary: 'The limit in tokens of input and output together, from 1,000 to 1,000,000,000,000.',
+    },
     {
       name: 'window',
       value: 'WINDOW',
@@ -42,7 +46,7 @@ export const budgetsSet: Command = {
       summary: 'A sliding window: the last 5 hours, 24 hours, 7 days, or 30 days. This is the default for 5h and week.',
     },
     { name: 'calendar', summary: 'A fixed window in UTC. This is the default for day and month.' },
-    { name: 'for-key', value: 'ID', summary: 'Only for requests with this key.' },
+    { name: 'for-key', value: 'ID', summary: 'Only for requests with this key. Use either this or --for-profile.' },
     { name: 'for-profile', value: 'PROFILE', summary: 'Only for requests to this profile.' },
     ownOption,
     accountOption,
@@ -81,7 +85,8 @@ export const budgetsList: Command = {
         describe(budget),
         budget.setBy,
         ...[budget.limit, spent, held, left].map((amount) => writeBudgetAmount(budget.unit, amount)),
-        writeReset(resetsAtMs),
+        // A sliding window of which nothing is used has nothing to make available again.
+        budget.rolling && spent + held === 0 ? '' : writeReset(resetsAtMs),
       ])
       return {
         text:

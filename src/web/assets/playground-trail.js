@@ -26,7 +26,7 @@ export function showSent(url, body, isFused) {
   at('no-response').textContent = 'Waiting for the answer…'
   at('came').textContent = ''
   for (const id of ['trail', 'headers']) at(id).replaceChildren(empty('Waiting for the answer…'))
-  at('fused').replaceChildren(empty(isFused ? 'The models are working…' : 'This request uses one model.'))
+  at('fused').replaceChildren(empty(isFused ? 'The models are working…' : 'This request does not use fusion.'))
 }
 
 /**
@@ -83,6 +83,7 @@ function readHead(response) {
   }
   return {
     id: read('x-request-id'),
+    isOk: response?.ok === true,
     upstream: read('x-svc-router-upstream'),
     retries: read('x-svc-router-retry-count'),
     isSimulated: read('x-svc-router-simulated') === 'true',
@@ -97,13 +98,13 @@ function readHead(response) {
  * @param {PlaygroundTrail | undefined} trail
  * @param {number} tookMs
  */
-function factsOf({ id, upstream, retries, isSimulated, minute, month }, { usage }, trail, tookMs) {
+function factsOf({ id, isOk, upstream, retries, isSimulated, minute, month }, { usage }, trail, tookMs) {
   /** @param {string} id */
   const link = (id) => make('a', { href: `/activity/${id}` }, id)
   const tokens = usage && `${number(usage.prompt_tokens)} in, ${number(usage.completion_tokens)} out`
   return facts([
     ['Request', id && (trail === undefined ? make('code', {}, id) : link(id))],
-    ['Answered by', upstream && `${upstream}${isSimulated ? ' (simulated)' : ''}`],
+    [isOk ? 'Answered by' : 'Rejected by', upstream && `${upstream}${isSimulated ? ' (simulated)' : ''}`],
     // An error counts only those before the last one that was asked, and a fusion none.
     ['Backends that failed first', upstream === 'fusion' ? undefined : upstream && retries],
     ['First content', trail?.firstContentMs === undefined ? undefined : `after ${time(trail.firstContentMs)}`],

@@ -18,7 +18,8 @@ export interface BudgetChoices {
 }
 
 const problems: Partial<Readonly<Record<AccountsErrorCode, string>>> = {
-  budget_invalid: 'Enter 0.01 to 1,000,000 US dollars such as 20 or 0.50, or 1,000 or more tokens as a whole number.',
+  budget_invalid:
+    'Enter 0.01 to 1,000,000 US dollars such as 20 or 0.50, or 1,000 to 1,000,000,000,000 tokens as a whole number.',
   budget_limit: `The maximum is reached: an account can set ${maxBudgetsPerSetter} budgets for itself, and operators can set ${maxBudgetsPerSetter} for it. Remove one first.`,
   key_unknown: 'This key no longer works. Choose another one.',
 }

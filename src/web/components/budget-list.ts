@@ -33,7 +33,7 @@ export function budgetList(states: readonly BudgetState[], options: BudgetListOp
 }
 
 function budgetRow(state: BudgetState, { keys, changeable }: BudgetListOptions): Html {
-  const { budget, spent, held, left, resetsAtMs } = state
+  const { budget, spent, held, left } = state
   const write = (amount: number): string => writeAmount(budget.unit, amount)
   const name = `${capital(windowName(budget))}, ${subjectOf(budget, keys)}`
   // The unit once is enough: 5 of 20.00 USD.
@@ -45,16 +45,17 @@ function budgetRow(state: BudgetState, { keys, changeable }: BudgetListOptions):
       <p>${share} spent</p>
       ${budgetBar(state, `${name}: ${share} spent`)}
       <p class="faint">
-        ${write(left)} left${held === 0 ? '' : html`, ${write(held)} held by running requests`}.
-        ${
-          budget.rolling
-            ? html`More becomes available at ${writeMinute(resetsAtMs)}.`
-            : html`Resets on ${writeMinute(resetsAtMs)}.`
-        }
+        ${write(left)} left${held === 0 ? '' : html`, ${write(held)} held by running requests`}. ${resetText(state)}
       </p>
     </div>
     ${changeable === undefined ? '' : changeForms(budget, name, changeable)}
   </li>`
+}
+
+/** A sliding window of which nothing is used has nothing to make available again. */
+function resetText({ budget, spent, held, resetsAtMs }: BudgetState): Html | '' {
+  if (!budget.rolling) return html`Resets on ${writeMinute(resetsAtMs)}.`
+  return spent + held === 0 ? '' : html`More becomes available on ${writeMinute(resetsAtMs)}.`
 }
 
 function stateTag({ budget, spent, held }: BudgetState): Html | '' {

@@ -16,7 +16,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
   const misses = missesIn(groups)
   return html`<section class="card">
       <h2>Prompt caches</h2>
-      <p>How much of the input was read from providers’ caches, and for how many requests it was less than possible.</p>
+      <p>How much of the input came from providers’ caches, and how many requests read less than possible.</p>
       <div class="scroll" tabindex="0" role="region" aria-label="Prompt caches">
         <table>
           <thead>
@@ -26,7 +26,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
               <th scope="col" class="number">Requests</th>
               <th scope="col" class="number">From caches</th>
               <th scope="col" class="number">Misses</th>
-              <th scope="col">Most often</th>
+              <th scope="col">Most frequent reason</th>
             </tr>
           </thead>
           <tbody>

@@ -36,7 +36,7 @@ export function connectForm(
     ${field({
       name: 'credential',
       label: 'Credential',
-      hint: 'An API key, or the JSON of a cloud service-account key on one line. Leave it empty only for a server that needs no key. It is encrypted immediately and never shown again.',
+      hint: 'An API key, or the JSON of an AWS or Google Cloud key on one line. Leave it empty only for a server that needs no key. It is never shown again.',
       type: 'password',
       optional: true,
       maxCharacters: 8192,
@@ -45,10 +45,10 @@ export function connectForm(
     <details ${isRare || typed('base_url') !== '' ? 'open' : ''}>
       <summary>Base URL, region, format, timeouts</summary>
       <div class="panel">
-        ${text({ name: 'base_url', label: 'Base URL', hint: 'Required for your own server and for Azure.', type: 'url', optional: true, maxCharacters: 1000 })}
+        ${text({ name: 'base_url', label: 'Base URL', hint: 'Default: the provider’s. Required for a custom endpoint and Azure OpenAI.', type: 'url', optional: true, maxCharacters: 1000 })}
         ${text({ name: 'region', label: 'Region', hint: 'Required for Amazon Bedrock, such as us-east-1, unless the credential names it. Optional for Google Vertex AI.', optional: true, maxCharacters: 60 })}
         ${choice('format', 'Format', [['', 'Default'], ...formats.map((id) => [id, id] as const)])}
-        ${text({ name: 'auth_header', label: 'Credential header', hint: 'Usually authorization.', optional: true, maxCharacters: 64 })}
+        ${text({ name: 'auth_header', label: 'Credential header', hint: 'Default: the provider’s. With authorization, it is sent as a Bearer token.', optional: true, maxCharacters: 64 })}
         ${timeouts.map(({ name, label, limits }) =>
           text({
             name: `timeout_${name}`,

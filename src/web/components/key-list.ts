@@ -9,7 +9,7 @@ import type { Html } from './html.ts'
 import { csrfInput } from './layout.ts'
 import { writeLimits } from './limit-fields.ts'
 import { revokeForm } from './revoke-form.ts'
-import { writeAgo, writeDay, writeMinute, writeNumber } from './time.ts'
+import { writeAgo, writeCount, writeDay, writeMinute } from './time.ts'
 
 /** Maximum number of revoked keys shown, latest first. */
 const maxShownRevoked = 50
@@ -91,7 +91,9 @@ function rotateForm(key: StoredKey, signedIn: SignedIn): Html {
 
 function revokedList(revoked: readonly StoredKey[]): Html {
   return html`<details>
-    <summary>${writeNumber(revoked.length)} revoked key${revoked.length === 1 ? '' : 's'}</summary>
+    <summary>
+      ${writeCount(revoked.length, 'revoked key')}${revoked.length > maxShownRevoked ? `, the newest ${maxShownRevoked} shown` : ''}
+    </summary>
     <ul class="rows panel">
       ${revoked.slice(0, maxShownRevoked).map(
         (key) =>

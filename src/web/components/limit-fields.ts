@@ -51,8 +51,9 @@ export function limitFields(visit: AccountVisit, limits: KeyLimits, errorCode?: 
   ${lines({
     name: 'addresses',
     label: 'IP addresses',
-    hint: html`One address or network per line, such as <code>203.0.113.7</code> or <code>2001:db8::/32</code>. Leave
-      empty to allow any address.${here === undefined ? '' : html` Your current address is <code>${here}</code>.`}`,
+    hint: html`One address or network per line, at most ${maxNetworks}, such as <code>203.0.113.7</code> or
+      <code>2001:db8::/32</code>. Leave empty to allow any
+      address.${here === undefined ? '' : html` Your current address is <code>${here}</code>.`}`,
     problem: problemOf('addresses_invalid', problemOfAddresses(typed.addresses)),
     value: typed.addresses,
     optional: true,

@@ -45,11 +45,13 @@ const notices = {
   'audit-verifying': 'The log is long, and verification is still running. Reload to see the result.',
   'operator-out': 'You are signed out of the console.',
   'backend-drained': 'The backend is drained. Within a second it gets no new requests. Requests in progress complete.',
-  'backend-undrained': 'The drain ended. The backend gets requests again within a second.',
+  'backend-undrained':
+    'The drain ended. Unless the backend is also quarantined, it gets requests again within a second.',
   'backend-quarantined': 'The backend is quarantined. Within a second it gets no new requests.',
   'backend-released':
     'The quarantine ended, and its circuit breaker closes on all servers within a second. If the backend was also drained, it stays drained.',
-  'managed-on': 'Managed access is turned on. It serves requests while all three checks pass.',
+  'managed-on':
+    'Managed access is turned on. It serves requests for each provider with a recorded resale agreement, while the other checks pass.',
   'managed-off': 'Managed access is turned off. It stops serving requests within a second.',
   'resale-recorded': 'The agreement was recorded.',
   'resale-revoked': 'The agreement was revoked. Managed access stops using its provider within a second.',

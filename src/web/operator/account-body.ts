@@ -133,7 +133,10 @@ function keyCard(
       revoked.length === 0
         ? ''
         : html`<details>
-            <summary>${writeNumber(revoked.length)} revoked</summary>
+            <summary>
+              ${writeNumber(revoked.length)}
+              revoked${revoked.length > maxShownRevoked ? `, the newest ${maxShownRevoked} shown` : ''}
+            </summary>
             <ul class="rows panel">
               ${revoked.slice(0, maxShownRevoked).map(
                 ({ name, hint, revokedAtMs, endsAtMs, createdAtMs }) =>

@@ -41,7 +41,7 @@ const scopeChoices: readonly Choice[] = [
   {
     value: 'write',
     label: 'Write',
-    hint: 'Can also apply files and change accounts, keys, plans, backends, and profiles.',
+    hint: 'Can also apply files and change accounts, keys, budgets, plans, backends, and profiles.',
   },
 ]
 

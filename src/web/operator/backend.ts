@@ -177,7 +177,14 @@ function steering(
     <ul class="rows">
       ${
         isHeld('drained')
-          ? letGo(visit, `${id}/undrain`, 'End drain', 'The backend gets requests again within a second.')
+          ? letGo(
+              visit,
+              `${id}/undrain`,
+              'End drain',
+              isHeld('quarantined')
+                ? 'The backend stays quarantined.'
+                : 'The backend gets requests again within a second.',
+            )
           : hold(visit, `${id}/drain`, 'Drain', 'The backend gets no new requests. Requests in progress complete.')
       }
       ${

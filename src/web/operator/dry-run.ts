@@ -70,7 +70,7 @@ function form({ query, deps }: OperatorVisit): Html {
     ${field({
       name: 'account',
       label: 'Account',
-      hint: 'ID or name. If empty: an account on that plan without its own providers.',
+      hint: 'ID or name. The plan is then the account’s, not the one above. If empty: an account on that plan without its own providers.',
       optional: true,
       maxCharacters: maxNameCharacters,
       value: said('account'),

@@ -112,7 +112,7 @@ function card(visit: OperatorVisit, incident: Incident, mayTell: boolean): Html 
     </ul>
     <p class="faint">
       <code>${id}</code
-      >${earlier === 0 ? '' : ` · ${earlier} earlier ${earlier === 1 ? 'update' : 'updates'} on the status page`}
+      >${earlier === 0 ? '' : ` · ${earlier} earlier ${earlier === 1 ? 'update' : 'updates'}${state === 'resolved' ? '' : ' on the status page'}`}
     </p>
     ${
       mayTell

@@ -35,9 +35,9 @@ const roleChoices: readonly Choice[] = [
   {
     value: 'support',
     label: 'Support',
-    hint: 'Can also help accounts: plans, upgrades, keys, suspension, tickets, and incidents.',
+    hint: 'Can also help accounts: plans, upgrades, budgets, keys, suspension, tickets, and incidents.',
   },
-  { value: 'admin', label: 'Admin', hint: 'Can also change managed access, backends, and operators.' },
+  { value: 'admin', label: 'Admin', hint: 'Can also change managed access, backends, operators, and admin tokens.' },
 ]
 
 /** Errors that the page explains. */

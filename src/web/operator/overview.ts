@@ -94,7 +94,7 @@ function nodesCard(health: ServiceHealth): Html {
 }
 
 function leadOf(troubles: readonly Trouble[]): string {
-  if (troubles.length === 0) return 'Everything works. Some requests are waiting for you.'
+  if (troubles.length === 0) return 'Everything works. Some requests or tickets are waiting for you.'
   return troubles.length === 1 ? 'There is 1 current problem.' : `There are ${troubles.length} current problems.`
 }
 

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { operatorActions } from '../../domain/operators.ts'
-import type { Profile } from '../../domain/profiles.ts'
+import { isServedByOwn, type Profile } from '../../domain/profiles.ts'
 import type { Html } from '../components/html.ts'
 import type { PageRoute } from '../http/route.ts'
 import type { OperatorVisit } from '../http/visit.ts'
@@ -19,7 +19,7 @@ async function showProfiles(visit: OperatorVisit): Promise<Response> {
     standingTag(backendStanding(health.condition(backend), controls), health.lastHour(backend))
   return consolePage(visit, {
     title: 'Profiles',
-    lead: 'Profiles and the backends that serve them, in order. An account’s own providers come first.',
+    lead: 'Profiles and the configured backends that serve them, in order. On svc-router/frontier, and on svc-router/fusion unless it lists its own backends, an account’s own providers come first.',
     body: html`${profiles.map((profile) => card(profile, standing))}
       <p class="side">
         Profiles are defined in the configuration file, or declared with <code>svc-router apply</code>.
@@ -37,9 +37,9 @@ function card(profile: Profile, standing: (backend: string) => Html): Html {
       profile.backends.length === 0
         ? html`<p class="empty">
             ${
-              profile.isLikeFrontier === true
-                ? 'Served by the backends of svc-router/frontier.'
-                : 'No configured backends: each account uses its own providers.'
+              isServedByOwn(profile)
+                ? 'No configured backends: each account uses its own providers.'
+                : 'No configured backends: no request can be answered.'
             }
           </p>`
         : html`<ol>

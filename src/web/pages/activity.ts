@@ -95,7 +95,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
   const isFiltered = Object.keys(filter).length > 0
   return page(visit, {
     title: 'Activity',
-    lead: 'Every request and its result. Open a request to see its attempts, tokens, and errors. These records contain no text from requests or answers.',
+    lead: 'Every request that we accepted, and its result. Open one to see its attempts, tokens, and errors. These records contain no text from requests or answers.',
     body: html`${refusedList(refused, names, refusedWhen(filter), shown.length === 0)}
       <section class="card">
         ${session === undefined ? '' : sessionNote(session)}
@@ -115,7 +115,8 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
         ${
           isFiltered && filter.session === undefined && last === undefined
             ? html`<p class="faint">
-                Searched the latest ${writeNumber(among)} requests. Choose a day to search further back.
+                Searched the latest ${writeNumber(among)}
+                requests${filter.day === undefined ? '. Choose a day to search further back.' : ' of this day.'}
               </p>`
             : ''
         }
@@ -123,7 +124,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
       <p class="actions">
         <a href="/activity.csv${queryOf(filter)}">Download CSV</a>
         <a href="/activity.json${queryOf(filter)}">Download JSON</a>
-        <span class="faint">The latest ${writeNumber(maxRows)} matching requests</span>
+        <span class="faint">At most the latest ${writeNumber(maxRows)} matching requests</span>
       </p>`,
   })
 }

@@ -83,7 +83,7 @@ async function recover(visit: AccountVisit, cookie: string, revokeOld: boolean):
     const { key } = await createKey(control, id, recoveredKeyName)
     const lead =
       revoked === 0
-        ? 'This key is shown only once: copy it now. Your other keys still work.'
+        ? 'This key is shown only once: copy it now. No other key was revoked.'
         : `This key is shown only once: copy it now. ${revoked === 1 ? 'Your other key was' : `Your ${revoked} other keys were`} permanently revoked.`
     return await showKey(visit, cookie, key, { title: 'Your new key', lead })
   } catch (error) {

@@ -41,9 +41,10 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
         <h2>Download</h2>
         <p>
           One JSON file with everything this service stores about your account: email addresses, keys (without secrets),
-          providers (without credentials), webhooks (without secrets), requests, counts of rejected requests, billing,
-          sign-ins, the history of changes, and your stored responses and conversations with their content. It does not
-          contain answers that are stored only so that a request can be retried: they are deleted after a day.
+          providers (without credentials), budgets, webhooks (without secrets), requests, counts of rejected requests,
+          billing, sign-ins, messages to support, the history of changes, and your stored responses and conversations
+          with their content. It does not contain answers that are stored only so that a request can be retried. Very
+          long lists are truncated.
         </p>
         <p><a class="button" href="/account/data/download" download>Download everything</a></p>
       </section>
@@ -55,10 +56,10 @@ function showData(visit: AccountVisit, problem?: string): Promise<Response> {
             the retention period ends.
           </li>
           <li>
-            Email addresses, providers, webhooks, requests, stored responses, and conversations are deleted immediately
-            and permanently.
+            Email addresses, providers, budgets, webhooks, requests, messages to support, stored responses, and
+            conversations are deleted immediately and permanently.
           </li>
-          <li>Your subscription is canceled.</li>
+          <li>If you have a subscription, it is canceled.</li>
           <li>The audit log records that an account with this ID existed, but nothing that identifies you.</li>
         </ul>
         ${isFresh ? deleteForm(visit, problem) : signInFirst()}

@@ -165,7 +165,7 @@ function factList(deps: WebDeps, profile: Profile): Html {
         .join(', '),
     ],
     ['Counts as', profile.quotaUnits === 1 ? '1 request' : `${profile.quotaUnits} requests`],
-    ['Cost', costOf(profile)],
+    ['Cost', costOf(profile, real.length > 0)],
   ]
   return html`<dl class="facts">
     ${rows.map(
@@ -176,9 +176,13 @@ function factList(deps: WebDeps, profile: Profile): Html {
   </dl>`
 }
 
-function costOf(profile: Profile): string {
+function costOf(profile: Profile, hasRealBackends: boolean): string {
   const { price } = profile
-  if (price === undefined) return isServedByOwn(profile) ? 'What your provider charges' : 'Not stated'
+  if (price === undefined) {
+    if (!isServedByOwn(profile)) return 'Not stated'
+    const own = 'What your own providers charge'
+    return hasRealBackends ? `${own}. Not stated for the backends of this service` : own
+  }
   const { inputPerMillion, outputPerMillion, currency } = price
   const output = outputPerMillion === undefined ? '' : `, ${outputPerMillion} per million output tokens`
   return `${inputPerMillion} ${currency} per million input tokens${output}`

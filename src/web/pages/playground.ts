@@ -121,7 +121,9 @@ function withoutScript({ deps }: AccountVisit): Html {
   return html`<noscript>
     <section class="card">
       <h2>This page needs JavaScript</h2>
-      <p>It uses JavaScript to show answers as they arrive. The rest of this app works without it.</p>
+      <p>
+        It uses JavaScript to show answers as they arrive. Except for passkeys, the rest of this app works without it.
+      </p>
       <p>You can do the same from a terminal with <a href="/account/keys">one of your keys</a>:</p>
       ${codeSample('plain-curl', curl?.write(clientConfigFor(deps)) ?? '')}
     </section>
@@ -241,7 +243,8 @@ function conversationCard(): Html {
       <div class="field">
         <label for="image">Image <span class="faint">(optional)</span></label>
         <span class="hint" id="image-hint"
-          >PNG, JPEG, WebP, or GIF, up to 2,500 kB. A profile without image support returns an error.</span
+          >PNG, JPEG, WebP, or GIF. All images of a conversation can be at most 2,500 kB together. A profile without
+          image support returns an error.</span
         >
         <input
           id="image"

@@ -35,7 +35,7 @@ async function showPlans(visit: AccountVisit): Promise<Response> {
     above: breadcrumbs({ path: '/billing', name: 'Billing' }),
     lead:
       offers === undefined
-        ? 'Request another plan. The operator of this service approves each request.'
+        ? 'Request another plan. The operator of this service reviews each request.'
         : 'Upgrades take effect immediately. Downgrades take effect at the end of the paid period.',
     body: html`${simulatedNote(deps)}
       ${request === undefined ? '' : html`<p class="notice">Your request is waiting for the operator. <a href="/billing">See it</a>.</p>`}

@@ -134,11 +134,12 @@ function budgetsCard(budgets: readonly BudgetState[], keys: readonly StoredKey[]
 }
 
 function projectionOf(usage: UsageSignals, { startMs }: Period, nowMs: number): Html {
+  if (usage.quotaRemaining === 0)
+    return html`<p class="problem">Your monthly quota is used up. <a href="/billing/upgrade">See plans</a></p>`
   const projection = projectMonth(usage, startMs, nowMs)
   if (projection === undefined)
     return html`<p class="faint">A projection appears after your first request and the first 12 hours of the month.</p>`
   const { units, usedUpAtMs } = projection
-  if (usage.quotaRemaining === 0) return html`<p class="problem">Your monthly quota is used up.</p>`
   return usedUpAtMs === undefined
     ? html`<p>
         At this rate you will use about <strong>${writeCount(units, 'request')}</strong> this month, which is within

@@ -47,7 +47,7 @@ async function showWebhooks(visit: AccountVisit, problem?: string): Promise<Resp
   return page(visit, {
     title: 'Webhooks',
     above: breadcrumbs({ path: '/account/budgets', name: 'Budgets' }),
-    lead: 'A webhook sends your budget alerts to your own program, in addition to email.',
+    lead: 'A webhook sends your budget alerts to your own program, whether or not you also get them by email.',
     status: problem === undefined ? 200 : 422,
     problem: problem === undefined ? undefined : 'The webhook was not added. Please correct the error below.',
     body: html`${webhooks.map((webhook, index) => webhookCard(visit, webhook, deliveries[index] ?? []))}
