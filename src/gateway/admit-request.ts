@@ -10,6 +10,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import type { SealingKey } from '../runtime/sealer.ts'
 import { callGrant } from './auth/call-grant.ts'
+import { assertProfileAllowed } from './auth/key-limits.ts'
 import { budgetedFor, mayHaveBudgets } from './budgets/budgeted-request.ts'
 import { cacheContext } from './cache/provider-cache.ts'
 import type { SessionTurn } from './cache/session-turn.ts'
@@ -115,7 +116,7 @@ function admitChecked(
   { principal, profile, request, conversation, learned, isFused, backends, doubtful }: CheckedRequest,
   claim: BudgetClaim | undefined,
 ): AdmittedRequest | Promise<AdmittedRequest> {
-  const { accountId, keyId, plan, limits } = principal
+  const { accountId, keyId } = principal
   const { id, format } = request
   const bodies = { formats: deps.formats, learned, relays: isFused ? translatedOnly : deps.relays }
   const written = assertEncodable(request, conversation, backends, bodies)
@@ -124,18 +125,37 @@ function admitChecked(
   const entered = (admission: Admission): AdmittedRequest => {
     return { request, conversation, opening, backends, doubtful, admission, written }
   }
-  const found = admit(deps, opening, plan, limits?.rate, claim)
+  const reading = askLedger(deps, () => deps.ledger.prepare?.(accountId, claim !== undefined))
+  const found =
+    reading === undefined
+      ? admitValid(deps, principal, opening, claim)
+      : reading.then(() => admitValid(deps, principal, opening, claim))
   return found instanceof Promise ? found.then(entered) : entered(found)
 }
 
+/**
+ * Admits a request whose key is still valid, within its limits of now. What was waited for since it was authenticated, such as
+ * its body or the store, can have taken longer than a key may be trusted (contract 3.11, 3.13). @throws ServiceError
+ */
+function admitValid(
+  deps: AdmitDeps,
+  principal: Principal,
+  opening: RequestOpening,
+  claim: BudgetClaim | undefined,
+): Admission | Promise<Admission> {
+  const admit = ({ plan, limits }: Principal): Admission | Promise<Admission> => {
+    if (limits !== undefined && limits !== principal.limits) assertProfileAllowed(limits, opening.profile)
+    return askLedger(deps, () => deps.ledger.admit(opening, plan, limits?.rate, claim))
+  }
+  const now = principal.recheck()
+  return now instanceof Promise ? now.then(admit) : admit(now)
+}
+
 /** @throws ServiceError as `Ledger.admit`, and `record_unavailable` */
-function admit({ ledger, log }: AdmitDeps, ...asked: Parameters<Ledger['admit']>): Admission | Promise<Admission> {
-  return orFailed(
-    () => ledger.admit(...asked),
-    (cause) => {
-      if (cause instanceof ServiceError) throw cause
-      log({ event: 'ledger_failing', reason: errorName(cause) })
-      throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
-    },
-  )
+function askLedger<Result>({ log }: AdmitDeps, ask: () => Result | Promise<Result>): Result | Promise<Result> {
+  return orFailed(ask, (cause) => {
+    if (cause instanceof ServiceError) throw cause
+    log({ event: 'ledger_failing', reason: errorName(cause) })
+    throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+  })
 }

@@ -73,6 +73,11 @@ export interface KeyStore {
 /** Decides admissions and records every request (contract 6, 35.6). */
 export interface Ledger {
   /**
+   * Reads what a decision about an account needs from the store, so that nothing is waited for between the last check of a
+   * key and the admission. Undefined if it needs nothing. Absent if the decision is made elsewhere.
+   */
+  readonly prepare?: ((accountId: string, hasClaim: boolean) => Promise<void> | undefined) | undefined
+  /**
    * Takes one request from the minute (also from the key's own limit, if it has one), its units from the month, and its
    * claim from the budgets, in one decision (contract 5.12, 6.11, 46.3).
    * @throws ServiceError `rate_limit_exceeded`, `insufficient_quota`, `budget_exceeded`, `budget_held`; any other error

@@ -33,12 +33,14 @@ class ObservedLedger implements Ledger {
   readonly #metrics: LedgerMetrics
   readonly #clock: Clock
   readonly #commits: CommitTimes
+  readonly prepare: Ledger['prepare']
 
   constructor(ledger: Ledger, metrics: LedgerMetrics, clock: Clock) {
     this.#ledger = ledger
     this.#metrics = metrics
     this.#clock = clock
     this.#commits = new CommitTimes(metrics, clock)
+    if (ledger.prepare !== undefined) this.prepare = ledger.prepare.bind(ledger)
   }
 
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Admission | Promise<Admission> {

@@ -1,4 +1,4 @@
-import type { UsageSignals } from '../../src/domain/account-meter.ts'
+import type { KeyRate, UsageSignals } from '../../src/domain/account-meter.ts'
 import type { ServiceEvent } from '../../src/domain/events.ts'
 import type { JsonObject } from '../../src/domain/json.ts'
 import { linksFor } from '../../src/domain/links.ts'
@@ -123,6 +123,8 @@ export class FakeGateway {
   readonly backends: readonly FakeBackend[]
   readonly settled: { outcome: RequestOutcome; delivery: DeliveryState }[] = []
   admitted = 0
+  /** The key's own limit in the last admission. */
+  rate: KeyRate | undefined
   /** Its members can be changed by a test. */
   readonly profile: Draft<Profile> = { id: 'p', description: '', backends: [], premium: false, quotaUnits: 1 }
   /** The result of `durable`. */
@@ -130,6 +132,8 @@ export class FakeGateway {
   /** The caller that later authorization checks find. */
   recheck: (principal: Principal) => Principal = (principal) => principal
   stillServes: (backend: Backend) => boolean = () => true
+  /** How the ledger reads what it needs for an admission. */
+  prepare: () => Promise<void> | undefined = () => undefined
   /** Counts the bytes of non-streaming answers. */
   held: HeldBytes | undefined
   /** How the ledger reads the counters. */
@@ -160,7 +164,11 @@ export class FakeGateway {
       },
       profiles: [this.profile],
       backends: { forProfile: () => this.backends, stillServes: (backend) => this.stillServes(backend) },
-      ledger: { admit: () => this.#admit(), signals: () => this.readSignals() },
+      ledger: {
+        prepare: () => this.prepare(),
+        admit: (_opening, _plan, rate) => this.#admit(rate),
+        signals: () => this.readSignals(),
+      },
       formats: formats as Formats,
       relays: relayById,
       mintId: () => 'x',
@@ -206,8 +214,9 @@ export class FakeGateway {
     return this.#gateway.signals({ accountId: this.accountId, plan, limits: undefined } as Principal)
   }
 
-  #admit(): Admission {
+  #admit(rate: KeyRate | undefined): Admission {
     this.admitted += 1
+    this.rate = rate
     return {
       signals: () => signals,
       durable: () => this.durable,

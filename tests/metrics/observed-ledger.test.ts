@@ -31,6 +31,18 @@ function observed(admission: Partial<Admission> = {}) {
 
 const charged = { charged: 1, attempts: [], totalMs: 1 }
 
+test('a ledger that reads before it decides is asked to, and one that does not is not', async () => {
+  const { metrics } = observed()
+  const asked: unknown[] = []
+  const ledger = {
+    ...ledgerWith({}),
+    prepare: async (...of: unknown[]): Promise<void> => void asked.push(of),
+  }
+  await observeLedger(ledger, metrics, systemClock()).prepare?.('acc_1', true)
+  expect(asked).toEqual([['acc_1', true]])
+  expect(observed().ledger.prepare).toBeUndefined()
+})
+
 test('an answer that is durable when it is delivered and then charged is counted nowhere', async () => {
   const { ledger, uncounted } = observed()
   const admission = await ledger.admit(opening, plan)

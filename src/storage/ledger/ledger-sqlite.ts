@@ -82,6 +82,7 @@ export interface SqliteLedgerOptions {
 
 /** The ledger of one process over a data folder: decisions in memory, records on disk (contract 35.6). */
 export interface SqliteLedger extends Ledger {
+  prepare(accountId: string, hasClaim: boolean): Promise<void> | undefined
   /** The thread that writes the ledger and also runs other queries on the same database. */
   readonly thread: DatabaseThread
   /** Whether records can be written right now. */
@@ -233,6 +234,13 @@ export class MemoryLedger implements SqliteLedger {
   get thread(): DatabaseThread {
     if (this.#thread === undefined) throw new Error('the ledger was not started')
     return this.#thread
+  }
+
+  prepare(accountId: string, hasClaim: boolean): Promise<void> | undefined {
+    const now = this.#calendar.now()
+    const known = this.#known(accountId, now)
+    if (known !== undefined) return hasClaim ? this.#parts.budgets.load(known) : undefined
+    return this.#load(accountId, now).then((account) => (hasClaim ? this.#parts.budgets.load(account) : undefined))
   }
 
   admit(opening: RequestOpening, plan: Plan, rate?: KeyRate, claim?: BudgetClaim): Admission | Promise<Admission> {

@@ -140,9 +140,9 @@ export class ClientConnection implements Peer {
     ]
     const bytes = Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body])
     if (plan.sendsSlowlyMs === undefined) return this.#socket.send(bytes)
-    const half = bytes.length >> 1
-    this.#socket.send(bytes.subarray(0, half))
-    this.#network.timeline.after(plan.sendsSlowlyMs, () => this.#socket.send(bytes.subarray(half)))
+    const cut = bytes.length - (body.length >> 1)
+    this.#socket.send(bytes.subarray(0, cut))
+    this.#network.timeline.after(plan.sendsSlowlyMs, () => this.#socket.send(bytes.subarray(cut)))
   }
 
   #leave(): void {

@@ -202,6 +202,7 @@ async function openStorage(
   const generations = createGenerationStore(answers)
   await generations.abandonAll()
   const observed: Ledger = {
+    prepare: (accountId, hasClaim) => ledger.prepare(accountId, hasClaim),
     admit(opening, plan, rate) {
       const admission = ledger.admit(opening, plan, rate)
       if (!(admission instanceof Promise)) {

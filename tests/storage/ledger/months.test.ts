@@ -118,15 +118,29 @@ describe('the month is never exceeded, although a clock is set (contract 5.12, 5
   })
 })
 
+test('once what a decision needs was read, nothing is waited for', async () => {
+  await ledger.prepare('acc_1', false)
+  expect(ledger.prepare('acc_1', false)).toBeUndefined()
+  const claim = claimOf(1)
+  expect(admit()).not.toBeInstanceOf(Promise)
+  await ledger.prepare('acc_1', true)
+  expect(admit(claim)).not.toBeInstanceOf(Promise)
+  await restart()
+  await ledger.prepare('acc_1', true)
+  expect(ledger.prepare('acc_1', true)).toBeUndefined()
+  expect(admit(claim)).not.toBeInstanceOf(Promise)
+})
+
+const budget = someBudget({ unit: 'tokens', limit: 10, window: 'month', rolling: false })
+const claimOf = (tokens: number): BudgetClaim => ({
+  budgets: [budget],
+  base: { nanoUsd: 0, tokens },
+  perOutputToken: { nanoUsd: 0, tokens: 0 },
+  leastOutput: 0,
+  mostOutput: 0,
+})
+
 describe('budgets are never exceeded, although a clock is set (contract 46.2, 46.3)', () => {
-  const budget = someBudget({ unit: 'tokens', limit: 10, window: 'month', rolling: false })
-  const claimOf = (tokens: number): BudgetClaim => ({
-    budgets: [budget],
-    base: { nanoUsd: 0, tokens },
-    perOutputToken: { nanoUsd: 0, tokens: 0 },
-    leastOutput: 0,
-    mostOutput: 0,
-  })
   const spend = async (tokens: number): Promise<void> => {
     const admission = await admit(claimOf(tokens))
     admission.settle(answered, 'none', { nanoUsd: 0, tokens })

@@ -20,12 +20,11 @@ export const accessInvariants: readonly Invariant[] = [
       'Soon after a revocation or suspension was confirmed, and ever after, its key is admitted nowhere and causes no call.',
     *check({ world, admitted, rows, calls }) {
       const keyOf = new Map(world.exchanges.map(({ number, plan }) => [number, plan]))
-      const slowestBodyMs = Math.max(0, ...world.exchanges.map(({ plan }) => plan.sendsSlowlyMs ?? 0))
       for (const change of world.changes) {
         const { action, ackedMs } = change
         if (ackedMs === undefined || (action.do !== 'revoke' && action.do !== 'suspend') || change.isUndo) continue
         const account = world.template.accounts[action.account]!
-        const fromMs = ackedMs + boundOf(world, ackedMs) + slowestBodyMs
+        const fromMs = ackedMs + boundOf(world, ackedMs)
         const untilMs = action.do === 'revoke' ? Number.POSITIVE_INFINITY : undoneMs(world, change)
         for (const { opening, atMs } of admitted.values()) {
           const isOf =

@@ -72,6 +72,18 @@ export const accessBugs: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'revoked-while-it-waited',
+    story:
+      'A key is checked only when the request arrives, and not after its body or the store was waited for (found by this simulation).',
+    patches: [
+      {
+        file: 'gateway/admit-request.ts',
+        find: '  const now = principal.recheck()\n',
+        replace: '  const now: Principal | Promise<Principal> = principal\n',
+      },
+    ],
+  },
+  {
     name: 'change-without-audit-entry',
     story: 'A change is made and its audit entry is not written.',
     patches: [

@@ -86,10 +86,4 @@ export const generationBugs: readonly PlantedBug[] = [
       },
     ],
   },
-  {
-    name: 'retry-admitted-after-revocation',
-    story:
-      'A request that waited for another one with its key runs itself, although the key was revoked meanwhile (found by this simulation).',
-    patches: [{ file: generations, find: 'if (tries > 1) await principal.recheck()', replace: '' }],
-  },
 ]

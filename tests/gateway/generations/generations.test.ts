@@ -15,8 +15,8 @@ import { signals } from '../../simulation/simulated-gateway.ts'
 import { ManualClock } from '../manual-clock.ts'
 
 /*
- * How long a retry waits for its generation if the database's clock is set back by an hour: the leases that are stored
- * then end an hour too late. A process is one `Generations` with its own clock, which stops when the process dies.
+ * What becomes of requests with one key. If the database's clock is set back by an hour, the leases that are stored then
+ * end an hour too late. A process is one `Generations` with its own clock, which stops when the process dies.
  */
 
 const hourMs = 3_600_000
@@ -28,7 +28,7 @@ const none = (): void => {}
 const random = (bytes: number): Uint8Array => new Uint8Array(bytes).fill(7)
 
 /** What a process does with a request. */
-type Run = 'answers' | 'hangs' | 'fails'
+type Run = 'answers' | 'hangs' | 'fails' | 'rejects'
 
 async function openWorld() {
   const clock = new ManualClock()
@@ -59,9 +59,9 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
     mintRequestId: () => `req_minted_${++minted}`,
   })
   /** Sends the same request under the same key. */
-  const ask = (id: string): { end: string | undefined } => {
+  const ask = (id: string, recheck = (): void => {}): { end: string | undefined } => {
     const asked: { end: string | undefined } = { end: undefined }
-    const principal = { accountId: 'acc_1', recheck: () => principal } as unknown as Principal
+    const principal = { accountId: 'acc_1', recheck } as unknown as Principal
     const keyed = {
       principal,
       request: { id, format: 'openai-chat' } as ModelRequest,
@@ -82,6 +82,7 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
 async function run(how: Run, sink: AnswerSink): Promise<void> {
   if (how === 'hangs') return new Promise(none)
   if (how === 'fails') throw new ServiceError('server_is_overloaded')
+  if (how === 'rejects') throw new ServiceError('key_inactive')
   sink.hold()
   sink.open({ stream: false, upstream: 'alpha', simulated: false, retryCount: 0, signals })
   sink.end(answer)
@@ -120,6 +121,20 @@ test.each([0, -hourMs])(
     expect(retry.end).toBe(answer)
   },
 )
+
+test('a request that followed another one does not run if its own key was revoked meanwhile', async () => {
+  const { clock, store } = await openWorld()
+  const process = startProcess(clock, store, ['rejects', 'answers', 'answers'])
+  process.ask('req_1')
+  const revoked = process.ask('req_2', () => {
+    throw new ServiceError('key_revoked')
+  })
+  await clock.advance(1_000)
+  expect([process.ran, revoked.end]).toEqual([['req_1'], 'key_revoked'])
+  const valid = process.ask('req_3')
+  await clock.advance(1_000)
+  expect([process.ran, valid.end]).toEqual([['req_1', 'req_3'], answer])
+})
 
 test('a process that lives keeps its generation, although the clock is set back', async () => {
   const { clock, store } = await openWorld()
