@@ -8,10 +8,10 @@ const measured = ['tests/faults/{concurrency,fusion-cancel,fusion-load,matrix}.t
 const fresh = ['tests/faults/leaks.test.ts', 'tests/simulation/overhead.test.ts']
 /** Measures the memory and the delays of a service under attack, so it runs alone. */
 const alone = ['tests/faults/hostile-neighbors.test.ts']
-const folders = ['agents', 'install', 'long', 'processes', 'servers'].map((name) => `tests/${name}/**`)
+const folders = ['agents', 'browser', 'install', 'long', 'processes', 'servers'].map((name) => `tests/${name}/**`)
 const elsewhere = [...folders, 'tests/deploy/chart.test.ts']
 
-/** What the projects of `npm test` and of `npm run test:processes` have in common. */
+/** What the projects of `npm test`, `npm run test:browser`, and `npm run test:processes` have in common. */
 export const shared = {
   // Many times what any test takes: the machine may be busy.
   testTimeout: 120_000,
@@ -40,7 +40,7 @@ export default defineConfig({
           exclude: [...elsewhere, ...measured, ...fresh, ...alone],
           // The files of a worker share its modules: loading them again for each file takes a third of the time.
           isolate: false,
-          // Most of these tests wait for sockets, timeouts, or a browser. Five workers used 1.5 of two processors.
+          // Most of these tests wait for sockets or timeouts. Five workers used 1.5 of two processors.
           maxWorkers: 6,
           sequence: { groupOrder: 0 },
         },

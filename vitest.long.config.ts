@@ -11,7 +11,7 @@ export default defineConfig({
       'tests/contract/{format,recordings,truncations}.test.ts',
       'tests/billing/stripe-histories.test.ts',
       'tests/domain/audit-chain.test.ts',
-      'tests/web/every-{account-,operator-,}page.test.ts',
+      'tests/browser/every-{account-,operator-,}page.test.ts',
       'tests/faults/{concurrency,event-loop,fusion-cancel,hostile-neighbors,matrix,streams}.test.ts',
       'tests/processes/{alert-drills,backup,nodes,published}.test.ts',
     ],

@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /**
  * Files with a long run time. Vitest starts large files first, so without this list these would start last, and one
  * worker would still be busy when the others are done. The first two compute for most of a minute each. Those after them mostly wait and
- * have limits in milliseconds, so they run beside them, before the browsers start.
+ * have limits in milliseconds, so they run beside them.
  */
 const slow = [
   'simulation/service',
@@ -29,19 +29,6 @@ const slow = [
   'faults/load-shedding',
   'faults/full-service',
   'faults/frozen-storage',
-  'web/every-operator-page',
-  'web/every-page',
-  'web/every-account-page',
-  'web/playground-browser',
-  'web/error-journeys',
-  'web/browser',
-  'web/billing-journeys',
-  'web/keyboard-journeys',
-  'web/operator-browser',
-  'web/playground-markdown',
-  'web/public-browser',
-  'web/connector-browser',
-  'web/account-journeys',
   'simulation/replay',
   'clients/fusion',
   'faults/backpressure',
@@ -94,6 +81,19 @@ const slow = [
   'faults/fusion-load',
   'faults/concurrency',
   'faults/leaks',
+  'browser/every-operator-page',
+  'browser/every-page',
+  'browser/every-account-page',
+  'browser/playground',
+  'browser/keys-and-passkeys',
+  'browser/error-journeys',
+  'browser/operator-console',
+  'browser/playground-markdown',
+  'browser/keyboard-journeys',
+  'browser/account-journeys',
+  'browser/public-pages',
+  'browser/billing-journeys',
+  'browser/console-pages',
   'processes/backup',
   'processes/sqlite-workers',
   'processes/nodes',

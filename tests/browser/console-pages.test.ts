@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from './chromium.ts'
-import { enterConsole } from './every-console-page.ts'
-import { signIn } from './every-page.ts'
+import { hasChromium } from '../web/chromium.ts'
+import { enterConsole } from '../web/every-console-page.ts'
+import { signIn } from '../web/every-page.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 const confirmedMs = 11 * 60_000

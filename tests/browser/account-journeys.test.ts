@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { addProvenEmail } from '../../src/accounts/identity/sign-in.ts'
 import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { Service } from '../service.ts'
-import { type ContextOptions, hasChromium } from './chromium.ts'
-import { lastLetter } from './every-page.ts'
+import { type ContextOptions, hasChromium } from '../web/chromium.ts'
+import { lastLetter } from '../web/every-page.ts'
 import { Journey } from './journey.ts'
 
 const suite = hasChromium('The journeys of an account') ? describe : describe.skip

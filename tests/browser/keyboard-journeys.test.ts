@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Service } from '../service.ts'
-import { hasChromium } from './chromium.ts'
+import { hasChromium } from '../web/chromium.ts'
 import { Journey } from './journey.ts'
 import { tabTo } from './keyboard.ts'
 

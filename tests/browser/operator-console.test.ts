@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createSignInLink } from '../../src/accounts/identity/proofs.ts'
 import { createOperator } from '../../src/accounts/operators/operators.ts'
-import { hasChromium } from './chromium.ts'
-import { operatorsDeps } from './operator.ts'
+import { hasChromium } from '../web/chromium.ts'
+import { operatorsDeps } from '../web/operator.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 const suite = hasChromium('The operator’s console') ? describe : describe.skip

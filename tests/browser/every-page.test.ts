@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium, lendPage } from '../web/chromium.ts'
+import { tooWide } from '../web/page-state.ts'
 import { violations } from './axe.ts'
-import { hasChromium, lendPage } from './chromium.ts'
 import { faultsByKeyboard } from './keyboard.ts'
 import { faultsInDocument, testEveryPageOf } from './page-rules.ts'
-import { tooWide } from './page-state.ts'
 
 const suite = hasChromium('What holds for every page') ? describe : describe.skip
 

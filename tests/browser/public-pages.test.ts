@@ -2,8 +2,8 @@ import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { harmless, secrets } from '../domain/forbidden-samples.ts'
 import { Service } from '../service.ts'
-import { hasChromium, returnPage } from './chromium.ts'
-import { signIn } from './every-page.ts'
+import { hasChromium, returnPage } from '../web/chromium.ts'
+import { signIn } from '../web/every-page.ts'
 import { openWatched } from './watched-pages.ts'
 
 const suite = hasChromium('The public pages') ? describe : describe.skip

@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright-core'
 import type { Service } from '../service.ts'
-import { type ContextOptions, lendPage, returnPage } from './chromium.ts'
-import { lastLetter, placeSession } from './every-page.ts'
+import { type ContextOptions, lendPage, returnPage } from '../web/chromium.ts'
+import { lastLetter, placeSession } from '../web/every-page.ts'
 
 /** A user with a browser and a goal. Counts clicks, but not typing and reading. */
 export class Journey {

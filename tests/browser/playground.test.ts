@@ -4,8 +4,8 @@ import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { pythonWithOpenai } from '../clients/python.ts'
 import type { Service } from '../service.ts'
-import { hasChromium } from './chromium.ts'
-import { placeSession } from './every-page.ts'
+import { hasChromium } from '../web/chromium.ts'
+import { placeSession } from '../web/every-page.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 const stepMs = 10_000

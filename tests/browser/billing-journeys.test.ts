@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { Service } from '../service.ts'
-import { hasChromium } from './chromium.ts'
+import { hasChromium } from '../web/chromium.ts'
 import { Journey } from './journey.ts'
 
 const suite = hasChromium('The ways between plans') ? describe : describe.skip

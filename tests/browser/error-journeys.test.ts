@@ -8,9 +8,9 @@ import { linksFor, type LinkName } from '../../src/domain/links.ts'
 import { systemRandom } from '../../src/runtime/random.ts'
 import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { Service } from '../service.ts'
-import { hasChromium } from './chromium.ts'
+import { hasChromium } from '../web/chromium.ts'
+import { upgradesDeps } from '../web/operator.ts'
 import { Journey } from './journey.ts'
-import { upgradesDeps } from './operator.ts'
 
 const suite = hasChromium('The ways from errors to their fixes') ? describe : describe.skip
 /** Servers notice a change of keys and plans within a second. */

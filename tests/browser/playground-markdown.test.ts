@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Service } from '../service.ts'
-import { hasChromium } from './chromium.ts'
-import { placeSession } from './every-page.ts'
+import { hasChromium } from '../web/chromium.ts'
+import { placeSession } from '../web/every-page.ts'
 import { WatchedPages } from './watched-pages.ts'
 
 const suite = hasChromium('Answers and fields of the playground') ? describe : describe.skip

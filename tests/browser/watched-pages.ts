@@ -2,8 +2,8 @@ import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { Service } from '../service.ts'
-import { type ContextOptions, lendPage, returnPage } from './chromium.ts'
-import { lastLetter } from './every-page.ts'
+import { type ContextOptions, lendPage, returnPage } from '../web/chromium.ts'
+import { lastLetter } from '../web/every-page.ts'
 
 /** A page from `lendPage` that records faults: violations of its own policy, and script errors. */
 export async function openWatched(faults: string[], options?: ContextOptions): Promise<Page> {

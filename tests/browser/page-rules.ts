@@ -2,12 +2,12 @@ import type { Response } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { isLongRun } from '../long-run.ts'
 import { Service } from '../service.ts'
+import { hasChromium, lendPage } from '../web/chromium.ts'
+import { byName, everyPage, signInAs } from '../web/every-page.ts'
+import { fillAccount } from '../web/fill-account.ts'
+import { type PageState, tooWide } from '../web/page-state.ts'
 import { violations } from './axe.ts'
-import { hasChromium, lendPage } from './chromium.ts'
-import { byName, everyPage, signInAs } from './every-page.ts'
-import { fillAccount } from './fill-account.ts'
 import { faultsByKeyboard } from './keyboard.ts'
-import { type PageState, tooWide } from './page-state.ts'
 
 const maxHtmlBytes = 30 * 1024
 /** The width of a desktop of 1280 pixels at a zoom of 200 %. */

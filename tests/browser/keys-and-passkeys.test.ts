@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { Service } from '../service.ts'
-import { Visitor } from './browser-less.ts'
-import { hasChromium } from './chromium.ts'
-import { byName, lastLetter, signIn } from './every-page.ts'
+import { Visitor } from '../web/browser-less.ts'
+import { hasChromium } from '../web/chromium.ts'
+import { byName, lastLetter, signIn } from '../web/every-page.ts'
 import { focused, tabTo } from './keyboard.ts'
 import { WatchedPages } from './watched-pages.ts'
 
