@@ -3,10 +3,18 @@ import { RunSummary } from './tests/run-summary.ts'
 import { SlowFirst } from './tests/slow-first.ts'
 import { shared } from './vitest.config.ts'
 
-/** Tests that count how many answers a service gives before it is killed. They run when nothing else uses the processors. */
-const timed = ['tests/processes/{crash,restart}.test.ts']
+/**
+ * Tests that count how many answers a service gives before it is killed, or measure its delays and its memory. They run
+ * when nothing else uses the processors.
+ */
+const timed = ['tests/processes/{crash,fusion-load,restart}.test.ts']
+/** Measures the memory and the delays of a service under attack, so it runs alone. */
+const alone = ['tests/processes/hostile-neighbors.test.ts']
 
-/** Several processes of the service on the same data, or the service and a program around it: `npm run test:processes`. */
+/**
+ * Several processes of the service on the same data, the service and a program around it, or its process under load:
+ * `npm run test:processes`.
+ */
 export default defineConfig({
   test: {
     globalSetup: ['tests/fast-machine.ts'],
@@ -18,7 +26,7 @@ export default defineConfig({
           ...shared,
           name: 'processes',
           include: ['tests/processes/**/*.test.ts'],
-          exclude: timed,
+          exclude: [...timed, ...alone],
           isolate: false,
           maxWorkers: 4,
           sequence: { groupOrder: 0 },
@@ -34,6 +42,7 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      { test: { ...shared, name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 })

@@ -4,10 +4,16 @@ import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import {
+  beginStream,
+  endStream,
+  sayWhole,
+  startDeliberatingUpstream,
+  undecided,
+} from '../faults/deliberating-upstream.ts'
+import type { ScriptedUpstream } from '../faults/scripted-upstream.ts'
+import { ServiceProcess } from '../faults/service-process.ts'
 import { quantile } from '../simulation/statistics.ts'
-import { beginStream, endStream, sayWhole, startDeliberatingUpstream, undecided } from './deliberating-upstream.ts'
-import type { ScriptedUpstream } from './scripted-upstream.ts'
-import { ServiceProcess } from './service-process.ts'
 
 const fusions = 200
 const members = ['alpha', 'beta', 'gamma'] as const
