@@ -59,12 +59,13 @@ export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) 
   const note = (...text) => at('trail').append(empty(...text))
   const inActivity = () => make('a', { href: '/activity' }, 'Activity')
   if (response === undefined)
-    return note('The request ended before an answer began. See its result in ', inActivity(), '.')
+    return note('The request ended before an answer began. If it arrived, its result is in ', inActivity(), '.')
   if (!response.ok && response.status < 500 && head.upstream === undefined)
     return note('The request was rejected. It was not charged.')
   const trail = await findTrail(head.id)
   if (!isCurrent()) return undefined
-  if (trail === undefined) return note('The record is not available yet. Look for it in ', inActivity(), '.')
+  if (trail === undefined)
+    return note('No record of this request was found. If it was accepted, its record appears in ', inActivity(), '.')
   at('trail').replaceChildren(
     factsOf(head, answer, trail, tookMs),
     trail.attempts.length === 0 ? '' : attemptTable(trail.attempts),

@@ -273,7 +273,10 @@ async function exchange(body, answer, signal) {
     showHeaders(response)
     return { response, failure: await answer.read(response) }
   } catch {
-    const message = 'The connection was lost. The answer is incomplete.'
+    const message =
+      response === undefined
+        ? 'The connection was lost before an answer began. Check your network, then send the message again.'
+        : 'The connection was lost. The answer is incomplete.'
     return { response, failure: signal.aborted ? { isStopped: true } : { message } }
   }
 }

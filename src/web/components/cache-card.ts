@@ -16,7 +16,10 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
   const misses = missesIn(groups)
   return html`<section class="card">
       <h2>Prompt caches</h2>
-      <p>How much of the input came from providers’ caches, and how many requests read less than possible.</p>
+      <p>
+        How much of the input came from providers’ caches, and how many requests read less than 75% of the previous
+        prompt.
+      </p>
       <div class="scroll" tabindex="0" role="region" aria-label="Prompt caches">
         <table>
           <thead>

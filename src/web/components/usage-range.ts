@@ -39,6 +39,6 @@ export function isPartial(groups: readonly { readonly day: string; readonly requ
 
 export function partialNote(): Html {
   return html`<p class="warning">
-    On the busiest days, only the latest ${writeNumber(maxPerDay)} requests are counted.
+    On the busiest days, the sums on this page include only the latest ${writeNumber(maxPerDay)} requests of the day.
   </p>`
 }

@@ -65,7 +65,8 @@ function errorDoc(code: ErrorCode, { links, writeRefusal }: ErrorDocsDeps): Doc 
     ...asSent(code, written),
     ...clientTable(error),
   ]
-  const summary = `${status}: ${firstSentence(why)}`
+  // Nobody sees its status: it is the last event of a stream.
+  const summary = code === streamCode ? firstSentence(why) : `${status}: ${firstSentence(why)}`
   return { path: `/docs/errors/${code}`, title: code, summary, markdown: markdown.join('\n\n') }
 }
 
@@ -148,10 +149,10 @@ function countedSentence(code: ErrorCode, status: number): string {
   const isRejected = status < 500 ? code !== 'content_rejected' : code === 'load_shed'
   if (isRejected) return 'A rejected request does not count toward your monthly quota.'
   if (code === 'upstream_broken' || code === 'answer_interrupted')
-    return 'It counts toward your monthly quota, because part of the answer had been generated.'
+    return 'The failed request counts toward your monthly quota, because part of the answer had been generated.'
   if (status === 504)
-    return 'It counts toward your monthly quota only if part of the answer had already been sent, or if your client set the deadline and a provider had been asked.'
-  return 'It does not count toward your monthly quota, unless part of the answer had already been sent.'
+    return 'The failed request counts toward your monthly quota only if part of the answer had already been sent, or if your client set the deadline and a provider had been asked.'
+  return 'The failed request does not count toward your monthly quota, unless part of the answer had already been sent.'
 }
 
 /** The first sentence of a text. */

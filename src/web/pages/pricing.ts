@@ -13,7 +13,7 @@ async function showPricing(visit: Visit): Promise<Response> {
   const { plans, profiles, baseUrl } = visit.deps
   return page(visit, {
     title: 'Pricing',
-    lead: 'A plan includes a number of requests per month. Unless we provide models for you, requests use your own provider credentials, and you pay your providers directly. Choose a plan, then get a key.',
+    lead: 'A plan includes a number of requests per month. Unless we provide models for you, requests use your own provider credentials, and you pay your providers directly. Get a key first, then choose a plan.',
     body: html`<h2 class="unseen">Plans</h2>
       ${planCards(visit, await visit.deps.offers())}
       <h2>Side by side</h2>
