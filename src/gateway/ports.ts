@@ -74,7 +74,7 @@ export interface KeyStore {
 export interface Ledger {
   /**
    * Reads what a decision about an account needs from the store, so that nothing is waited for between the last check of a
-   * key and the admission. Undefined if it needs nothing. Absent if the decision is made elsewhere.
+   * key and the admission. Undefined if it needs nothing. Absent if the decision is made elsewhere. Fails as `admit`.
    */
   readonly prepare?: ((accountId: string, hasClaim: boolean) => Promise<void> | undefined) | undefined
   /**

@@ -237,6 +237,7 @@ export class MemoryLedger implements SqliteLedger {
   }
 
   prepare(accountId: string, hasClaim: boolean): Promise<void> | undefined {
+    this.#assertRecording()
     const now = this.#calendar.now()
     const known = this.#known(accountId, now)
     if (known !== undefined) return hasClaim ? this.#parts.budgets.load(known) : undefined

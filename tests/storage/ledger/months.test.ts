@@ -12,6 +12,7 @@ import { dayMs, hourMs } from '../../../src/runtime/durations.ts'
 import { idMinter } from '../../../src/runtime/ids.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
 import { openSqliteLedger, type SqliteLedger } from '../../../src/storage/ledger/ledger-sqlite.ts'
+import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailable.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { createStore } from '../../../src/storage/store.ts'
 import { openEmptySqlite } from '../../empty-database.ts'
@@ -129,6 +130,11 @@ test('once what a decision needs was read, nothing is waited for', async () => {
   await ledger.prepare('acc_1', true)
   expect(ledger.prepare('acc_1', true)).toBeUndefined()
   expect(admit(claim)).not.toBeInstanceOf(Promise)
+})
+
+test('nothing is read for a decision that cannot be recorded', async () => {
+  await ledger.close()
+  expect(() => ledger.prepare('acc_1', false)).toThrow(LedgerUnavailable)
 })
 
 const budget = someBudget({ unit: 'tokens', limit: 10, window: 'month', rolling: false })
