@@ -298,8 +298,10 @@ export class MemoryLedger implements SqliteLedger {
         isComplete = true
       }
     } finally {
-      // After a complete flush every charged answer has been delivered: the next start has nothing to decide.
-      isGone = this.#isDead || (await thread.close(isComplete ? this.#journal.recoverFrom : undefined))
+      // If nothing is in flight after a complete flush, every charged answer has been delivered: the next start has nothing to
+      // decide. A request that is in flight may still be settled, and written, before the thread ends.
+      const isDecided = isComplete && this.#journal.inFlight === 0
+      isGone = this.#isDead || (await thread.close(isDecided ? this.#journal.recoverFrom : undefined))
       this.#journal.end()
       // A hung thread may still write, so only the end of the process releases the folder.
       if (isGone) this.#release()

@@ -176,7 +176,11 @@ export class SimulatedThread implements DatabaseThread {
   /** Statements so far that may have changed the database. */
   #writes = 0
   #isClosing = false
+  #hasEnded = false
   #onIdle: (() => void) | undefined
+  /** What it has said and the process has not heard yet. */
+  #reports = 0
+  #onReported: (() => void) | undefined
 
   constructor(
     { disk, timeline, dice }: { readonly disk: Disk; readonly timeline: Timeline; readonly dice: Dice },
@@ -212,6 +216,7 @@ export class SimulatedThread implements DatabaseThread {
   }
 
   post(batch: Batch): void {
+    if (this.#hasEnded) return
     this.#batches.push(JSON.stringify(batch))
     this.#pump()
   }
@@ -247,10 +252,13 @@ export class SimulatedThread implements DatabaseThread {
   async close(finishFrom: string | undefined): Promise<boolean> {
     this.#isClosing = true
     if (this.#isBusy) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    this.#hasEnded = true
     if (finishFrom !== undefined)
       this.#disk.database
         .prepare('update requests set due_mark = null where id >= ? and due_mark is not null')
         .run(finishFrom)
+    // The process hears everything else before it hears of the end.
+    if (this.#reports > 0) await new Promise<void>((resolve) => (this.#onReported = resolve))
     return true
   }
 
@@ -344,7 +352,13 @@ export class SimulatedThread implements DatabaseThread {
 
   /** What the thread says reaches the process later, unless the process ends before: then it is done and unknown. */
   #report(run: () => void): void {
-    this.#timeline.after(this.#dice.between(0.02, 0.5), () => this.#clock.deliver(run))
+    this.#reports += 1
+    const heard = (): void => {
+      this.#reports -= 1
+      run()
+      if (this.#reports === 0) this.#onReported?.()
+    }
+    this.#timeline.after(this.#dice.between(0.02, 0.5), () => this.#clock.deliver(heard))
   }
 }
 

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import type { Plan } from '../../../src/domain/plans.ts'
 import type { RequestOpening } from '../../../src/domain/requests.ts'
+import type { Admission } from '../../../src/gateway/ports.ts'
 import { type Clock, systemClock } from '../../../src/runtime/clock.ts'
 import { idMinter, lowestIdAt } from '../../../src/runtime/ids.ts'
 import { systemRandom } from '../../../src/runtime/random.ts'
@@ -355,6 +356,29 @@ describe('the order of calls', () => {
     await ledger.close()
     const rows = await db.selectFrom('requests').select(['state', 'charged', 'due_mark']).execute()
     expect(rows).toEqual([{ state: 'done', charged: 1, due_mark: null }])
+  })
+
+  test('an answer that is charged while the ledger closes, and never delivered, is decided by the next start', async () => {
+    const opening = openingOf()
+    let admission: Admission | undefined
+    /** Its thread still writes what is settled after the flush of `close`. */
+    const ledger = await open(undefined, async (start, listener) => {
+      const thread = await startReusedThread(start, listener)
+      const close = thread.close.bind(thread)
+      thread.close = async (finishFrom) => {
+        admission!.settle(answered, 'due')
+        await admission!.durable()
+        return close(finishFrom)
+      }
+      return thread
+    })
+    admission = await ledger.admit(opening, plan)
+    await admission.durable()
+    await ledger.close()
+    expect(await createStore(db).findRequest(opening.id)).toMatchObject({ state: 'done', charged: 1 })
+    await open()
+    expect(await createStore(db).findRequest(opening.id)).toMatchObject({ state: 'lost', charged: 0 })
+    expect(await usedUnits()).toBe(0)
   })
 })
 
