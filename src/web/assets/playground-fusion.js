@@ -9,6 +9,9 @@ import { at, count, facts, make, plain, table, tag, time } from './playground-ma
 const whyNot = {
   not_called: 'The model answered without consulting the others.',
   waiting_for_tools: 'The fusion is waiting for the results of your tools.',
+  overloaded: 'This service is overloaded, so one model answered alone.',
+  rate_limited: 'No more fusions could run at the same time, so one model answered alone.',
+  no_member_available: 'No other model was available, so one model answered alone.',
 }
 const costDigits = 4
 

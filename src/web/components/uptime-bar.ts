@@ -15,7 +15,7 @@ export function uptimeBar(name: string, days: readonly StatusDay[]): Html {
   const result =
     share === undefined
       ? 'no counted requests'
-      : `${writeShare(share)} answered, ${writeCount(worst.length, 'day')} with failures`
+      : `${writeShare(share)} answered, ${writeCount(worst.length, 'day')} with less than ${writeShare(troubleBelow)}`
   const words = `${name}, the last ${writeCount(days.length, 'day')}: ${result}`
   return html`<svg
     class="days"

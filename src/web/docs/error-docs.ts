@@ -34,6 +34,11 @@ const endsStreams: readonly ErrorCode[] = [
   'upstream_timeout',
   'restarting',
   'internal_error',
+  'server_is_overloaded',
+  'server_busy',
+  'upstream_credentials_rejected',
+  'upstream_misconfigured',
+  'context_length_exceeded',
 ]
 
 /** One page for each error code, followed by the page that lists them all (contract 4.8). */

@@ -21,7 +21,7 @@ async function showHome(visit: Visit): Promise<Response> {
   const ordered = firstTries.flatMap((name) => tries.filter((one) => one.name === name))
   return page(visit, {
     title: 'One key, many models',
-    lead: 'One API that works with the clients you already use. Each request names a profile: a list of models at providers. For most profiles, one of them answers. If it fails before its answer begins, another one takes over.',
+    lead: 'One API that works with the clients you already use. Each request names a profile: a list of models at providers. For most profiles, one of these models answers. If it fails before its answer begins, another model takes over.',
     body: html`<p class="actions">
         ${
           signedIn === undefined
