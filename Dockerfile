@@ -8,7 +8,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY . .
 RUN npm run package -- /package
-RUN npm install --global --prefix /opt/svc-router --ignore-scripts --no-audit --no-fund /package/*.tgz
+RUN npm install --global --prefix /opt/svc-router --offline --ignore-scripts --no-audit --no-fund /package/*.tgz
 
 FROM ${BASE}
 COPY --from=build /opt/svc-router /opt/svc-router

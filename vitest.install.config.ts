@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-/** Installs what is published, from the package registry and into an image: `npm run test:install`. */
+/** Installs what is published, on an empty machine and into an image: `npm run test:install`. */
 export default defineConfig({
   test: {
     include: ['tests/install/**/*.test.ts'],

@@ -29,14 +29,6 @@ beforeAll(() => {
 }, packMs)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Whether the package registry answers. Otherwise says loudly that nothing is measured. */
-function hasRegistry(): boolean {
-  const { status } = spawnSync('npm', ['ping'], { timeout: installMs, stdio: 'ignore' })
-  if (status === 0) return true
-  process.stderr.write('\nSKIPPED: the first answer of a new installation, because no package registry answers\n\n')
-  return false
-}
-
 interface Measured {
   readonly installMs: number
   readonly totalMs: number
@@ -44,13 +36,13 @@ interface Measured {
   readonly answer: string
 }
 
-/** Installs the package into an empty folder with an empty cache, starts it, and sends the first request. */
+/** Installs the package into an empty folder with an empty cache and without a network, starts it, and sends the first request. */
 async function measure(attempt: number): Promise<Measured> {
   const home = join(folder, `home-${attempt}`)
   mkdirSync(home)
   const env = { ...process.env, HOME: home, npm_config_cache: join(home, 'cache') }
   const startedMs = performance.now()
-  const installed = spawnSync('npm', ['install', '--no-audit', '--no-fund', archive], {
+  const installed = spawnSync('npm', ['install', '--offline', '--no-audit', '--no-fund', archive], {
     cwd: home,
     env,
     encoding: 'utf8',
@@ -85,7 +77,7 @@ async function firstLine({ stdout }: ChildProcess): Promise<{ readonly base_url:
   throw new Error('the service ended before it was ready')
 }
 
-test.skipIf(!hasRegistry())('an empty machine has its first answer within 10 s', async () => {
+test('an empty machine without a network has its first answer within 10 s', async () => {
   const totals: number[] = []
   for (let attempt = 1; attempt <= attempts && !totals.some((ms) => ms <= firstAnswerMs); attempt++) {
     const { totalMs, installMs: ms, status, answer } = await measure(attempt)
@@ -98,7 +90,7 @@ test.skipIf(!hasRegistry())('an empty machine has its first answer within 10 s',
   expect(Math.min(...totals)).toBeLessThanOrEqual(firstAnswerMs)
 })
 
-test.skipIf(!hasRegistry())('an installation contains exactly the packages of the bill of materials', async () => {
+test('an installation contains exactly the packages of the bill of materials', async () => {
   const home = join(folder, 'home-1')
   const bill = JSON.parse(readFileSync(join(folder, `svc-router-${version}.cdx.json`), 'utf8')) as {
     readonly components: readonly { readonly name: string; readonly version: string }[]

@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
 } from 'node:fs'
@@ -23,7 +24,7 @@ const startMs = 60_000
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly version: string }
 const names = [`svc-router-${version}.tgz`, `svc-router-${version}.cdx.json`]
 let temporary: string
-/** The package as npm unpacks it, with the installed packages beside it. */
+/** The package as npm unpacks it. */
 let folder: string
 
 function pack(checkout: string, target: string): void {
@@ -65,12 +66,33 @@ test('the package contains the program, every file that pages load, and the docu
   expect(paths.filter((path) => path.startsWith('src/') || path.endsWith('.ts'))).toEqual([])
 })
 
-test('the package fixes the version and the hash of every package that it needs, and the bill of materials lists them', () => {
-  const { packages } = readPackage('npm-shrinkwrap.json') as {
-    readonly packages: Readonly<Record<string, { readonly version: string; readonly integrity?: string }>>
+/** The packages of the lock file that a checkout without development packages has on every platform, by their path. */
+function neededPackages(): Map<string, { readonly version: string }> {
+  const read = (name: string) => JSON.parse(readFileSync(join(root, name), 'utf8'))
+  const { packages } = read('package-lock.json') as {
+    readonly packages: Readonly<
+      Record<string, { readonly version: string; readonly dev?: boolean; readonly devOptional?: boolean }>
+    >
   }
-  const locked = Object.entries(packages).filter(([path]) => path !== '')
-  expect(locked.filter(([, { integrity }]) => integrity === undefined)).toEqual([])
+  const { optionalDependencies } = read('package.json') as { readonly optionalDependencies: object }
+  const left = new Set(['', ...Object.keys(optionalDependencies).map((name) => `node_modules/${name}`)])
+  return new Map(
+    Object.entries(packages).filter(
+      ([path, { dev, devOptional }]) => dev !== true && devOptional !== true && !left.has(path),
+    ),
+  )
+}
+
+const isPackage = /(?:^|\/)node_modules\/(?:@[^/]+\/)?[^/]+\/package\.json$/
+const statesLicense = /^(?:licen[cs]e|notice|copying|copyright)/i
+
+test('the package contains every package that it needs in the locked version, and the bill of materials lists them', () => {
+  const named = (path: string, version: string): string => `${path.replace(/^.*node_modules\//, '')}@${version}`
+  const locked = [...neededPackages()].map(([path, entry]) => named(path, entry.version))
+  const bundled = filesIn(folder)
+    .filter((path) => isPackage.test(path))
+    .map((path) => named(path.replace(/\/package\.json$/, ''), readPackage(path).version))
+  expect(bundled.toSorted()).toEqual(locked.toSorted())
   const bill = JSON.parse(readFileSync(join(temporary, 'packed', names[1]!), 'utf8')) as {
     readonly components: readonly {
       readonly name: string
@@ -78,14 +100,49 @@ test('the package fixes the version and the hash of every package that it needs,
       readonly hashes: readonly unknown[]
     }[]
   }
-  const named = locked.map(([path, entry]) => `${path.replace(/^.*node_modules\//, '')}@${entry.version}`)
-  expect(bill.components.map((component) => `${component.name}@${component.version}`).toSorted()).toEqual(
-    named.toSorted(),
-  )
+  const listed = bill.components.map((component) => `${component.name}@${component.version}`)
+  expect(listed.toSorted()).toEqual(locked.toSorted())
   expect(bill.components.filter(({ hashes }) => hashes.length === 0)).toEqual([])
-  const { scripts, devDependencies } = readPackage('package.json') as Readonly<Record<string, unknown>>
+  const { scripts, devDependencies, dependencies, bundleDependencies } = readPackage('package.json')
   expect([scripts, devDependencies]).toEqual([undefined, undefined])
+  expect(bundleDependencies).toEqual(Object.keys(dependencies))
 })
+
+test('the package contains the licenses of its packages, and neither their types nor their source maps', () => {
+  for (const path of neededPackages().keys()) {
+    const files = readdirSync(join(root, path)).filter((name) => statesLicense.test(name))
+    // Three packages state it in their README only.
+    const wanted = files.length > 0 ? files : ['README.md']
+    expect([path, readdirSync(join(folder, path))]).toEqual([path, expect.arrayContaining(wanted)])
+  }
+  expect(filesIn(folder).filter((path) => /\.(?:ts|map)$/.test(path))).toEqual([])
+})
+
+test(
+  'every file of its packages finds what it loads',
+  () => {
+    // A program of a package is there for npm only, and can end what loads it.
+    const files = filesIn(folder)
+      .filter((path) => /^node_modules\/.*(?<!\/bin)\.[cm]?js$/.test(path))
+      .filter((path) => statSync(join(folder, path)).isFile())
+    // What is loaded can keep the process alive.
+    const program = `
+    const failed = []
+    for (const file of JSON.parse(process.argv[2]))
+      await import(process.argv[1] + file).catch((error) => failed.push(file + ': ' + error.message.split('\\n')[0]))
+    process.stdout.write(JSON.stringify(failed), () => process.exit(0))`
+    const failures = (inside: string): string[] => {
+      const args = ['--input-type=module', '--eval', program, `${inside}/`, JSON.stringify(files)]
+      const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: inside, encoding: 'utf8', timeout: packMs })
+      expect(stdout, stderr).toMatch(/^\[/)
+      return JSON.parse(stdout) as string[]
+    }
+    expect(files.length).toBeGreaterThan(1_000)
+    // Some cannot be loaded anywhere, for example because they need an optional package.
+    expect(failures(folder)).toEqual(failures(root))
+  },
+  2 * packMs,
+)
 
 // Builds the package a second time, which takes as long as all other tests of this file.
 test.runIf(isLongRun)(
@@ -117,7 +174,6 @@ test.runIf(isLongRun)(
 test(
   'it starts from there, and serves the API, pages, what they load, and documents',
   async () => {
-    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
     const args = [join(folder, 'dist/main.js'), 'start', '--json', '--port', '0']
     const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] })
     const ended = new Promise((resolve) => child.once('exit', resolve))
