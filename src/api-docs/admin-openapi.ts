@@ -16,7 +16,7 @@ export function adminOpenApiDocument({
     info: {
       title: 'svc-router admin API',
       version,
-      description: 'Changes accounts, keys, plans, backends, and profiles. For operators only.',
+      description: 'Changes accounts, keys, budgets, plans, backends, and profiles. For operators only.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     externalDocs: { url: `${appUrl}/docs` },

@@ -41,7 +41,11 @@ const limits: Readonly<Record<string, Schema>> = {
   },
 }
 const file: Schema = { type: 'object', description: 'The content of a file for `svc-router apply`, in JSON.' }
-const prune: Schema = { ...flag, description: 'Also delete objects that an earlier file declared and this file omits.' }
+const prune: Schema = {
+  ...flag,
+  description:
+    'Also delete objects that an earlier file declared and this file omits, except budgets. Sections that the file does not have are left alone.',
+}
 const base = '/admin/v1'
 
 function holdBody(): AdminBody {
@@ -102,7 +106,13 @@ export const adminOperations = {
     scope: 'read',
     summary: 'Export the state',
     answer: 'The state as a file: applying it changes nothing.',
-    query: { managed: { ...flag, description: 'Only what an earlier file declared.' } },
+    query: {
+      managed: {
+        ...flag,
+        description:
+          'Only objects that an earlier file declared, and all budgets that operators set for the declared accounts.',
+      },
+    },
   },
   plan: {
     method: 'POST',

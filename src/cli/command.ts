@@ -57,7 +57,7 @@ export interface Result {
 export const accountOption: Option = {
   name: 'account',
   value: 'ACCOUNT',
-  summary: 'The ID or name of the account. Default: the local account, or the only one.',
+  summary: 'The ID or name of the account. Default: the account named "local", or the only one.',
 }
 
 /** The services that a command can use while the store is open. */

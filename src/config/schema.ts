@@ -138,7 +138,7 @@ export const backendSchema = group({
   account: text('the ID or name of an account', maxNameCharacters)
     .optional()
     .describe(
-      'The account that owns the credential, the only one that this backend serves. Required in production. Default: the local account. It must exist when the service starts.',
+      'The account that owns the credential, the only one that this backend serves. Required in production. Default: the account named "local". It must exist when the service starts.',
     ),
   managed: flag.optional().describe("The operator's own credential, for accounts with managed access."),
   failure_domain: text('a name', 64)

@@ -1,8 +1,8 @@
 import type { SignInMethod } from './identity.ts'
 
 /**
- * The roles of operators in ascending order: read; help accounts; change the service (contract 24.3). Each includes the
- * previous ones.
+ * The roles of operators in ascending order: read; change accounts, and handle tickets and incidents; change the service
+ * (contract 24.3). Each includes the previous ones.
  */
 export const operatorRoles = ['viewer', 'support', 'admin'] as const
 export type OperatorRole = (typeof operatorRoles)[number]

@@ -28,13 +28,15 @@ const fileOption: Option = {
 }
 const pruneOption: Option = {
   name: 'prune',
-  summary: 'Also delete objects that an earlier file declared and this file omits.',
+  summary:
+    'Also delete objects that an earlier file declared and this file omits, except budgets. Sections that the file does not have are left alone.',
 }
 
 /** Makes the service match a file (contract 38.6). */
 export const apply: Command = {
   name: 'apply',
-  summary: 'Make accounts, keys, plans, backends, and profiles match a file. Applying it again changes nothing.',
+  summary:
+    'Make accounts, keys, budgets, plans, backends, and profiles match a file. Applying it again changes nothing.',
   arguments: [],
   options: [
     fileOption,
@@ -83,9 +85,17 @@ export const diff: Command = {
 /** Writes the state as a file for `apply`. */
 export const exportFile: Command = {
   name: 'export',
-  summary: 'Print accounts, keys, plans, backends, and profiles as a file for apply, without secrets.',
+  summary:
+    "Print accounts, keys, operators' budgets, plans, backends, and profiles as a file for apply, without secrets.",
   arguments: [],
-  options: [{ name: 'managed', summary: 'Print only objects that an earlier file declared.' }, ...remoteOptions],
+  options: [
+    {
+      name: 'managed',
+      summary:
+        'Print only objects that an earlier file declared, and all budgets that operators set for the declared accounts.',
+    },
+    ...remoteOptions,
+  ],
   example: 'export > service.yaml',
   async run(invocation) {
     const managed = invocation.line.flag('managed')

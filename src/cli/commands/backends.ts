@@ -18,7 +18,7 @@ const maxLooked = 2_000
 export const backendsList: Command = {
   name: 'backends list',
   summary:
-    'List the configured backends: their results in the last hour, and whether they are drained, quarantined, or skipped.',
+    'List the configured backends: their results in the last hour, and whether they are drained or quarantined. With PostgreSQL or several workers, also whether they are skipped.',
   arguments: [],
   options: [],
   example: 'backends list',

@@ -18,7 +18,8 @@ const roleOption: Option = {
   value: 'ROLE',
   required: true,
   shape: oneOf(operatorRoles),
-  summary: 'viewer (read-only), support (helps accounts), or admin (full access).',
+  summary:
+    'viewer (read-only), support (can also change plans and budgets, suspend accounts, revoke keys, and handle tickets and incidents), or admin (full access).',
 }
 
 export const operatorsCreate: Command = {

@@ -43,7 +43,7 @@ export const requests: Command = {
     },
     {
       name: 'sessions',
-      summary: `Instead, show the most expensive sessions of the last ${costDays} days. A session is a series of requests that continue one another. Default for --account: the local account, or the only one.`,
+      summary: `Instead, show the most expensive sessions of the last ${costDays} days. A session is a series of requests that continue one another. Default for --account: the account named "local", or the only one.`,
     },
   ],
   example: 'requests --limit 50',

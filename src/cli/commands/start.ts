@@ -21,7 +21,7 @@ const askEveryMs = 500
 export const start: Command = {
   name: 'start',
   summary:
-    'Run the service. In local mode, the first run creates an account and a key, and simulated providers answer if no backends are configured.',
+    'Run the service. In local mode (the default; see mode in the configuration), the first run creates an account and a key, and simulated providers answer if no backends are configured.',
   arguments: [],
   needsCredentials: true,
   options: [
