@@ -219,7 +219,10 @@ export class FusedAnswer implements AnswerSource {
       },
     })
     this.#lane.usage = usage
-    return error instanceof ServiceError ? this.#withAttempts(error) : error
+    if (!(error instanceof ServiceError)) return error
+    // A stream that has begun is counted, which this error denies.
+    if (error.code === 'record_unavailable' && this.#lane.hasContent) return new UpstreamError('broken')
+    return this.#withAttempts(error)
   }
 
   /** Adds the outcome of every sub-call to an error that says that no backend was available (contract 4.9). */

@@ -1,3 +1,4 @@
+import { type ErrorCode, ServiceError } from '../../domain/errors.ts'
 import type { RescueMode } from '../../domain/routing-policy.ts'
 import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { ClientFormatId } from '../../formats/format.ts'
@@ -13,6 +14,12 @@ import type { AttemptRun } from './attempt.ts'
 import { Failover } from './failover.ts'
 import type { RequestRunOptions } from './request-run-options.ts'
 import { RescuableAnswer } from './rescuable-answer.ts'
+
+/**
+ * Errors of the next attempt alone. They say that nothing was answered or counted, or that the content must be changed, which is
+ * false for a stream that another backend began.
+ */
+const attemptErrors: ReadonlySet<ErrorCode> = new Set(['record_unavailable', 'auth_unavailable', 'content_rejected'])
 
 const rescuedFormats: ReadonlySet<ClientFormatId> = new Set(['openai-chat', 'openai-responses', 'anthropic-messages'])
 
@@ -86,7 +93,7 @@ interface BrokenAttempt {
 
 /**
  * Asks the next backend, while the client gets keep-alives.
- * @throws `error` if no backend is left, and errors that end the request at once
+ * @throws `error` if no other backend answers (contract 40.2), and errors that end the request at once
  */
 async function nextAttempt(source: Failover, { run, error }: BrokenAttempt, deps: RescueDeps): Promise<AttemptRun> {
   const { sink, clock, keepAliveMs } = deps
@@ -106,13 +113,17 @@ async function nextAttempt(source: Failover, { run, error }: BrokenAttempt, deps
     return await source.firstContent()
   } catch (failure) {
     source.current = current
-    throw source.isExhausted ? error : failure
+    throw source.isExhausted || isOfAttempt(failure) ? error : failure
   } finally {
     timer.cancel()
     // If no other backend was asked, the record is that of a request that is not rescued.
     if (attempts.length === asked) attempts[asked - 1] = answered
     else trace?.ended(broken)
   }
+}
+
+function isOfAttempt(failure: unknown): boolean {
+  return failure instanceof ServiceError && attemptErrors.has(failure.code)
 }
 
 function amendLast(attempts: Attempt[], changes: Partial<Attempt>): void {

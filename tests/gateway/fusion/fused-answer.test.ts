@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { ServiceError } from '../../../src/domain/errors.ts'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { formatById } from '../../../src/formats/formats.ts'
 import {
@@ -63,6 +64,27 @@ test('its headers name the fusion, or the one backend that answered, and never a
   answer.firstContent().catch(() => {})
   expect([answer.origin, answer.retryCount]).toEqual([{ id: 'b1', simulated: false }, 1])
 })
+
+test.each([
+  [true, new UpstreamError('broken')],
+  [false, new ServiceError('record_unavailable')],
+])(
+  'if its budgets cannot be read, it says that nothing was counted only if nothing was sent (%s)',
+  async (sent, end) => {
+    const { answer } = fused(true, async ({ port }) => {
+      if (sent) void port.emit([{ type: 'start' }, { type: 'text', text: 'Four.' }])
+      await Promise.resolve()
+      return { usage, error: new ServiceError('record_unavailable') }
+    })
+    const delivered = answer.firstContent().then(
+      (run) =>
+        new Promise((_, reject) => {
+          run.flowTo({ write: () => {}, ended: () => {}, broke: reject })
+        }),
+    )
+    await expect(delivered).rejects.toMatchObject(end)
+  },
+)
 
 test('its end aborts the fusion and waits until it has stopped, but at most a second', async () => {
   let signal: AbortSignal | undefined

@@ -532,6 +532,34 @@ describe('a rescue', () => {
     ])
   })
 
+  test.each(['record_unavailable', 'auth_unavailable', 'content_rejected'] as const)(
+    'that ends with %s ends the stream as without it, because what the client has is counted',
+    async (code) => {
+      for (const client of formats) {
+        const one = new RescueCase({ client })
+        const { end } = await one.start()
+        one.backends[0]!.head()
+        await one.send(0, [say('One two')])
+        // The key and the budgets are checked before each call.
+        if (code !== 'content_rejected')
+          one.gateway.recheck = () => {
+            throw new ServiceError(code, { retryAfterSeconds: 1 })
+          }
+        await one.cut(0)
+        if (code === 'content_rejected') {
+          one.backends[1]!.head(422, 'application/json')
+          one.backends[1]!.send('{"error":{"message":"Bad."}}')
+          one.backends[1]!.end()
+        }
+        expect(await end).toBeUndefined()
+        expect(one.seen).toMatchObject({ text: 'One two', end: 'error' })
+        expect(one.gateway.sink.text).toContain('upstream_broken')
+        expect(one.outcome).toMatchObject({ charged: 1, errorCode: 'upstream_broken' })
+        expect(one.gateway.clock.waiting).toBe(0)
+      }
+    },
+  )
+
   test('goes to another failure domain first', async () => {
     const one = new RescueCase({ providers: ['openai-chat', 'openai-chat', 'openai-chat'] })
     Object.assign(one.backends[1]!, { failureDomain: 'b0' })
