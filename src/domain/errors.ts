@@ -80,7 +80,7 @@ export const errorCatalog = {
     ...invalid,
     source: 'provider',
     message:
-      'The provider rejected the content of this request ({said}){rule}. Change the content before you send the request again.',
+      'The provider rejected the content of this request{said}{rule}. Change the content before you send the request again.',
   },
   payload_too_large: { ...invalid, status: 413, message: 'The body is larger than {limit}. Send a smaller one.' },
   unsupported_media_type: {
@@ -216,7 +216,7 @@ export const errorCatalog = {
   },
   store_unavailable: {
     ...unavailable,
-    message: 'The stored data of this account could not be read right now. Please try again in 1s.',
+    message: 'The stored data of this account could not be read or changed right now. Please try again in 1s.',
   },
   server_busy: {
     ...unavailable,
@@ -230,7 +230,7 @@ export const errorCatalog = {
   restarting: {
     ...unavailable,
     message:
-      'This server is restarting and could not finish this request. Please send it again in 1s. If part of the response arrived, do not reuse the request’s Idempotency-Key.',
+      'The server that handled this request stopped or is restarting, and could not finish it. Please send it again in 1s. If part of the response arrived, do not reuse the request’s Idempotency-Key.',
   },
   upstream_credentials_rejected: {
     status: 502,
@@ -240,7 +240,7 @@ export const errorCatalog = {
     signals: 'none',
     action: 'providersUrl',
     message:
-      'Every provider rejected the credential that we sent to it. Your svc-router key is fine. Test the providers and replace their credentials:',
+      'Every provider rejected the credential that we sent to it. Your svc-router key is fine. Tell the operator, or test your own providers and replace their credentials:',
   },
   upstream_misconfigured: {
     status: 502,
@@ -250,7 +250,7 @@ export const errorCatalog = {
     signals: 'none',
     action: 'providersUrl',
     message:
-      'Every provider reported that its configured model or address does not exist. Your request is fine. Test the providers and correct their settings:',
+      'Every provider reported that its configured model or address does not exist. Your request is fine. Tell the operator, or test and correct your own providers:',
   },
   upstream_timeout: {
     status: 504,
@@ -268,7 +268,7 @@ export const errorCatalog = {
     retryable: true,
     signals: 'none',
     message:
-      'The response ended before it was complete. You received only part of it. Please send the request again, with a new Idempotency-Key if it had one.',
+      'The response ended before it was complete. Discard any part of it that you received, and send the request again, with a new Idempotency-Key if it had one.',
   },
   answer_interrupted: {
     status: 502,
@@ -277,7 +277,7 @@ export const errorCatalog = {
     retryable: false,
     signals: 'none',
     message:
-      'The response was interrupted and cannot be continued. Send the request again, with a new Idempotency-Key if it had one.',
+      'The response was interrupted or is no longer stored, so it cannot be continued. Send the request again, with a new Idempotency-Key if it had one.',
   },
   internal_error: {
     status: 500,

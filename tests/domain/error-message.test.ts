@@ -2,6 +2,9 @@ import { expect, test } from 'vitest'
 import { errorCodes, errorMessage } from '../../src/domain/error-message.ts'
 import { errorCatalog, ServiceError } from '../../src/domain/errors.ts'
 import { linksFor } from '../../src/domain/links.ts'
+import { UpstreamError } from '../../src/domain/upstream.ts'
+import type { ModelRequest } from '../../src/gateway/ports.ts'
+import { contentRejected } from '../../src/gateway/routing/rejection-errors.ts'
 
 /** Claude Code 2.1 and opencode 1.18 compact a conversation when a message matches one of these. */
 const expectedByAgents = [/prompt is too long/i, /exceeds the context window/i]
@@ -18,6 +21,16 @@ test.each([
 ])('the message for a limit of %i has the right plural form', (limit, sentence) => {
   const error = new ServiceError('too_many_fusions', { words: { plan: 'Slow', limit, seconds: 4 } })
   expect(errorMessage(error, linksFor('https://app.example.com'))).toContain(sentence)
+})
+
+test.each([
+  [400, 'of this request (HTTP status 400): a content filter blocked the request or its answer. Change'],
+  [undefined, 'of this request: a content filter blocked the request or its answer. Change'],
+])('the message for rejected content has the status of the rejection, if it has one (%s)', (status, words) => {
+  const rejection = { rule: 'content_filter' } as const
+  const rejected = new UpstreamError('rejected_content', { status, rejection })
+  const error = contentRejected(rejected, { id: 'b0' }, { body: {} } as ModelRequest, 0)
+  expect(errorMessage(error, linksFor('https://app.example.com'))).toContain(words)
 })
 
 test('the message of every 401, 402, and 403, and of three other errors, ends with a link', () => {

@@ -122,7 +122,7 @@ describe('GET /v1/models/{id}', () => {
     ['%zz', 'no profile'],
     ['%00', 'no profile'],
     ['__proto__', 'no profile'],
-    ['sk-proj-madeupmadeupmadeup', 'with the name in model'],
+    ['sk-proj-madeupmadeupmadeup', 'with the name in \\"model\\"'],
   ])('%s gets 404 model_not_found', async (name, words) => {
     const answer = await get(`/v1/models/${name}`)
     expect(answer.status).toBe(404)

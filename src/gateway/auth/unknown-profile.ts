@@ -12,7 +12,7 @@ export function unknownProfile(name: string, profiles: readonly Profile[]): Serv
   const near = nearest(name, known)
   const suggestion = near === undefined ? '' : ` Did you mean "${near}"?`
   // A value that cannot be a model name could be a prompt or a key in the wrong field, so it is not repeated.
-  const named = modelShape.test(name) && !secretShape.test(name) ? `"${name}"` : 'with the name in model'
+  const named = modelShape.test(name) && !secretShape.test(name) ? `"${name}"` : 'with the name in "model"'
   return new ServiceError('model_not_found', {
     param: 'model',
     words: { named, suggestion, profiles: known.join(', ') },

@@ -20,7 +20,7 @@ const needWords: Readonly<Record<Need, { readonly what: string; readonly fix: st
 /** The broken rules in our own words. Each follows "The provider rejected the content of this request". */
 const ruleWords: Readonly<Record<ViolatedRule, string>> = {
   answer_length: 'the requested answer length exceeds its limit',
-  content_filter: 'a content filter blocked the request',
+  content_filter: 'a content filter blocked the request or its answer',
   image_unreadable: 'it could not read an image',
   schema_invalid: 'a JSON schema is invalid or uses a feature that it does not support',
   tool_results: 'tool calls and their results do not match',
@@ -58,6 +58,6 @@ export function contentRejected(
     retryCount,
     ...(shown === undefined ? {} : { status: shown }),
     ...(isKnown ? { param } : {}),
-    words: { said: status === undefined ? 'no HTTP status' : `HTTP status ${status}`, rule },
+    words: { said: status === undefined ? '' : ` (HTTP status ${status})`, rule },
   })
 }

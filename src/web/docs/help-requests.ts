@@ -107,13 +107,13 @@ export const requestHelp = {
     example: { words: { profile: 'svc-router/frontier' } },
   },
   content_rejected: {
-    why: 'The provider rejected the content: a field it does not accept, a file it cannot read, or content that its rules forbid. We do not send rejected content to another provider. Our response has the status of the provider’s response, or 400 if that was a server error or the decision of a content filter.',
+    why: 'The provider rejected the content: a field it does not accept, a file it cannot read, or content that its rules forbid. Except for a rejected JSON schema and in a fusion, we ask no other provider after a rejection. Our response has the status of the provider’s response, or 400 if that was a server error or the decision of a content filter.',
     fix: ['Change what the message or `error.param` points to. The same request will fail again.'],
     example: {
       status: 400,
       param: 'messages[0].content',
       upstream: 'openai-main',
-      words: { said: 'HTTP status 400', rule: ': it could not read an image' },
+      words: { said: ' (HTTP status 400)', rule: ': it could not read an image' },
     },
   },
   payload_too_large: {

@@ -31,7 +31,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 1 },
   },
   store_unavailable: {
-    why: 'The database did not respond.',
+    why: 'The database did not respond, or a running response that you deleted did not stop in time.',
     fix: [again],
     at: status,
     example: { retryAfterSeconds: 1 },
@@ -52,7 +52,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 2, words: { what: 'retries', seconds: 2 } },
   },
   restarting: {
-    why: 'The server is restarting. It accepts no new requests, and stops running ones that take too long.',
+    why: 'The server is restarting: it accepts no new requests, and stops running ones that take too long. Or it stopped before it could finish a request with an `Idempotency-Key`.',
     fix: [
       'If no part of the answer arrived, send the same request again. Most clients do this automatically.',
       'Otherwise, discard the partial answer and send the request again, with a new `Idempotency-Key` if it had one.',
@@ -61,7 +61,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 1 },
   },
   upstream_timeout: {
-    why: 'The answer was not complete before the request’s deadline: the timeout that your client sent, or otherwise the longest total timeout of the backends. The deadline also ends a stream that has begun. Reasoning models can take minutes.',
+    why: 'The answer was not complete before the request’s deadline: the timeout that your client sent, or otherwise the longest total timeout of the backends. The deadline also ends a stream that has begun. A fusion also gets this error if all its models time out. Reasoning models can take minutes.',
     fix: [
       'Use `"stream": true`. A stream can take longer than an answer that is not streamed, but it must also end before the deadline.',
       'Set a longer `timeout` in your SDK, at most an hour. The OpenAI and Anthropic SDKs send it with the request (10 minutes by default), and we stop shortly before it expires.',
@@ -71,7 +71,7 @@ export const serviceHelp = {
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },
   },
   upstream_broken: {
-    why: 'The provider’s response was interrupted after part of it had been sent to you. No other provider continued it. The request is counted.',
+    why: 'A provider’s response was interrupted, and no other provider continued it. If part of it had been sent to you, the request is counted.',
     fix: [
       'Discard the partial answer and send the request again, with a new `Idempotency-Key` if it had one.',
       'To let another provider continue an interrupted stream, set [`rescue` in `routing`](/docs/routing).',
@@ -80,7 +80,7 @@ export const serviceHelp = {
     example: { upstream: 'openai-main' },
   },
   answer_interrupted: {
-    why: 'The server that generated the response stopped, every client that was receiving the response was disconnected for too long, or the response was too large to store for retries. The request is counted once. A retry with the same `Idempotency-Key` gets the same partial answer and this error, because a second answer would be charged again.',
+    why: 'The server that generated the response stopped, every client that was receiving the response was disconnected for too long, or the response is no longer stored, for example because it is too large. The request is counted once. If part of the response is stored, a retry with the same `Idempotency-Key` gets the same partial answer and this error, because a second answer would be charged again.',
     fix: ['Discard the partial answer, and send the request with a new `Idempotency-Key`.'],
     at: status,
     example: {},

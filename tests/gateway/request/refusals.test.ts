@@ -372,7 +372,7 @@ describe.each(pairs)('a refusal to a client of %s by a backend of %s is final', 
     const seen = await ask(client, provider, stream, { what: '', status, whole: body, events: [body] })
     expect(seen.error?.code).toBe('content_rejected')
     expect(seen.error?.status).toBe(400)
-    expect(seen.error?.facts.words?.['rule']).toBe(': a content filter blocked the request')
+    expect(seen.error?.facts.words?.['rule']).toBe(': a content filter blocked the request or its answer')
     expect(seen.error?.facts.upstream).toBe('b0')
     expect(seen.outcome.errorCode).toBe('content_rejected')
     expectFinal(seen, 0)
@@ -380,7 +380,7 @@ describe.each(pairs)('a refusal to a client of %s by a backend of %s is final', 
 
   test.each(errors[provider])('%s, as an event before content (%i)', async (_, __, body) => {
     const seen = await ask(client, provider, true, { what: '', events: [body] })
-    expect(seen.error?.facts.words?.['rule']).toBe(': a content filter blocked the request')
+    expect(seen.error?.facts.words?.['rule']).toBe(': a content filter blocked the request or its answer')
     expectFinal(seen, 0)
   })
 

@@ -64,8 +64,8 @@ function verdictOf({
 
 /** The error if a provider refused and no model answered. */
 export function refusedError(): ServiceError {
-  const rule = ': a content filter blocked the request'
-  return new ServiceError('content_rejected', { status: 400, words: { said: 'HTTP status 400', rule } })
+  const rule = ': a content filter blocked the request or its answer'
+  return new ServiceError('content_rejected', { status: 400, words: { rule } })
 }
 
 /** The error if no model answered: the common cause of all calls, or else that no model is available. */
@@ -79,13 +79,12 @@ export function panelFailedError(run: FusionRun): ServiceError {
     const problem = 'parameters.max_cost_usd is too low for a single answer. Raise it, or send a shorter request.'
     return new ServiceError('invalid_request', { param: 'parameters.max_cost_usd', words: { problem } })
   }
-  if (areAll('rejected_content') || areAll('not_capable'))
-    return new ServiceError('content_rejected', { status: 400, words: { said: 'HTTP status 400' } })
+  if (areAll('rejected_content') || areAll('not_capable')) return new ServiceError('content_rejected', { status: 400 })
   if (areAll('context_too_long')) return new ServiceError('context_length_exceeded', { words: { profile } })
   if (areAll('not_found')) return new ServiceError('upstream_misconfigured')
   if (areAll('rejected_credentials')) return new ServiceError('upstream_credentials_rejected')
   if (run.remainingMs === 0 || areAll('timeout') || statuses.size === 0) {
-    const seconds = Math.round(run.request.settings.totalMs / 1000)
+    const seconds = Math.max(1, Math.floor(run.elapsedMs / 1000))
     return new ServiceError('upstream_timeout', { words: { profile, seconds } })
   }
   return new ServiceError('server_is_overloaded', { retryAfterSeconds: 1, words: { profile, seconds: 1 } })

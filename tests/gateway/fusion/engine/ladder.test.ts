@@ -187,4 +187,16 @@ describe('errors report what all models have in common', () => {
     expect(outcome.error?.code).toBe(code)
     await expectSound(world, outcome)
   })
+
+  test('if all time out before the deadline, the error names the time that passed', async () => {
+    const members = Array.from({ length: 3 }, () => simulatedMember())
+    const fails = 'timeout' as const
+    const world = new SimulatedModels(new SimulatedTime(), () => ({ steps: [{ afterMs: 9_500, fails }] }))
+    const request = { conversation: question(), members, settings: settingsOf('balanced', true) }
+    const outcome = await world.clock.until(fuse(request, world, new AbortController().signal))
+    const { totalMs } = outcome.record
+    expect(outcome.error?.code).toBe('upstream_timeout')
+    expect(totalMs).toBeLessThan(request.settings.totalMs - 1_000)
+    expect(outcome.error?.facts.words?.['seconds']).toBe(Math.floor(totalMs / 1_000))
+  })
 })
