@@ -58,7 +58,15 @@ export function describeCallStatus(status: CallStatus): string {
 
 /** How the answer was made, as pages show it. Records and reports keep the stored spelling. */
 export function describeFusionMode(mode: FusionMode): string {
+  if (mode === 'medoid') return 'most typical answer'
   return mode === 'synthesised' ? 'synthesized' : mode
+}
+
+/** The purpose of a call, as pages show it. */
+export function describeCallRole(role: CallRole): string {
+  if (role === 'swap') return 'second judgment'
+  if (role === 'outer') return 'answering model'
+  return role === 'refill' ? 'replacement' : role
 }
 
 /** One call, for the record and the breakdown of usage. `member` is the id of a backend, which clients do not see. */

@@ -12,6 +12,10 @@ const whyNot = {
   overloaded: 'This service is overloaded, so one model answered alone.',
   rate_limited: 'No more fusions could run at the same time, so one model answered alone.',
   no_member_available: 'No other model was available, so one model answered alone.',
+  all_panels_failed: 'None of the other models answered, so one model answered alone.',
+  deadline: 'Too little time was left for a fusion, so one model answered alone.',
+  tool_loop: 'The last message is the result of a tool, so one model answered alone.',
+  short_answer: 'The answer is limited to a few tokens, so one model answered alone.',
 }
 const costDigits = 4
 
@@ -47,7 +51,7 @@ function factsOf(report) {
     ['Panel', `${answered} of ${count(panel.length, 'model')} answered`],
     ['Judge', plain(judge?.status)],
     ['Verdict', verdict],
-    ['Mode', mode && plain(mode === 'synthesised' ? 'synthesized' : mode)],
+    ['Mode', mode && plain(mode)],
     ['Disagreements', disagreements === undefined ? undefined : String(disagreements)],
     ['Degraded', degraded.map(plain).join(', ') || 'no'],
   ]
@@ -66,7 +70,13 @@ function runFacts({ dropOuts, costUsd }) {
 function callTable({ calls }) {
   /** @param {PlaygroundUsage | undefined} usage */
   const tokens = (usage) => usage && `${usage.inputTokens} in, ${usage.outputTokens} out`
-  const rows = calls.map(({ role, member, status, ms, usage }) => [role, member, tag(status), time(ms), tokens(usage)])
+  const rows = calls.map(({ role, member, status, ms, usage }) => [
+    plain(role),
+    member,
+    tag(status),
+    time(ms),
+    tokens(usage),
+  ])
   return table('Calls of the fusion', ['Role', 'Backend', 'Result', 'Time', 'Tokens'], rows)
 }
 
@@ -80,6 +90,7 @@ function analysisOf(analysis) {
   const by = (who, text) => make('li', {}, make('strong', {}, `${who}: `), text)
   const { consensus, contradictions, unique_insights: unique, partial_coverage: partial, blind_spots: blind } = analysis
   return [
+    make('p', {}, 'Each letter stands for one distinct answer of the models.'),
     ...list(
       'Consensus',
       consensus.map((claim) => make('li', {}, claim)),

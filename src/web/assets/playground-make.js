@@ -41,9 +41,17 @@ export const number = (value) => value.toLocaleString('en-US')
 export const count = (value, one) => `${number(value)} ${one}${value === 1 ? '' : 's'}`
 /** @param {number} ms */
 export const time = (ms) => (ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`)
-/** Statuses of calls whose stored names are not words that people use.
+/** Names of results, modes, and roles that are not words that people use.
  * @type {Readonly<Record<string, string>>} */
-const shownNames = { cut: 'aborted', unsayable: 'not expressible' }
+const shownNames = {
+  cut: 'aborted',
+  unsayable: 'not expressible',
+  synthesised: 'synthesized',
+  medoid: 'most typical answer',
+  swap: 'second judgment',
+  outer: 'answering model',
+  refill: 'replacement',
+}
 /** @param {string | undefined} name */
 export const plain = (name) => shownNames[name ?? ''] ?? (name ?? 'unknown').replaceAll('_', ' ')
 /** @param {string} name */

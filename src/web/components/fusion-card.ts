@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import {
+  describeCallRole,
   describeCallStatus,
   describeFusionMode,
   type CallRecord,
@@ -72,7 +73,7 @@ function callRow({ role, member, status, ms, usage, costUsd }: CallRecord, names
   const about = usage?.source === 'estimated' ? '~' : ''
   const tokens = (count: number | undefined): string => (count === undefined ? '–' : `${about}${writeNumber(count)}`)
   return html`<tr>
-    <th scope="row">${role}</th>
+    <th scope="row">${describeCallRole(role)}</th>
     <td>${names.backend(member)}</td>
     <td><span class="tag ${status === 'answered' ? 'good' : 'bad'}">${describeCallStatus(status)}</span></td>
     <td class="number">${writeMs(ms)}</td>

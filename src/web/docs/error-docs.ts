@@ -39,6 +39,11 @@ const endsStreams: readonly ErrorCode[] = [
   'upstream_credentials_rejected',
   'upstream_misconfigured',
   'context_length_exceeded',
+  'store_unavailable',
+  'record_unavailable',
+  'auth_unavailable',
+  'key_revoked',
+  'key_inactive',
 ]
 
 /** One page for each error code, followed by the page that lists them all (contract 4.8). */
@@ -121,17 +126,18 @@ function clientTable(error: ServiceError): readonly string[] {
 }
 
 function errorList({ links }: ErrorDocsDeps): Doc {
-  const byStatus = Map.groupBy(errorCodes, (code) => exampleOf(code).status)
+  const row = (code: ErrorCode): string =>
+    `- [\`${code}\`](/docs/errors/${code}): ${firstSentence(errorHelp[code].why)}`
+  const responses = errorCodes.filter((code) => code !== streamCode)
+  const byStatus = Map.groupBy(responses, (code) => exampleOf(code).status)
   const groups = [...byStatus]
     .toSorted(([a], [b]) => a - b)
-    .map(([status, codes]) => {
-      const rows = codes.map((code) => `- [\`${code}\`](/docs/errors/${code}): ${firstSentence(errorHelp[code].why)}`)
-      return `## ${status} ${STATUS_CODES[status] ?? ''}\n\n${rows.join('\n')}`
-    })
+    .map(([status, codes]) => `## ${status} ${STATUS_CODES[status] ?? ''}\n\n${codes.map(row).join('\n')}`)
   const markdown = [
     'Find the code of your error below. Every error has the same fields: `message` says what happened and what to do, and often contains a link to the page that helps. `code` identifies the error, and each code has a page here.',
     '`retryable` and the header `X-Should-Retry` say whether to retry, and `Retry-After` says how long to wait. To look up a request that we accepted, call `GET /v1/requests/{id}` with the ID from `X-Request-Id`, or open `/activity/{id}` in the web app.',
     ...groups,
+    `## The last event of a stream\n\n${row(streamCode)}`,
     `See the [status page](${new URL(links.statusUrl).pathname}) for current problems.`,
   ]
   return {
