@@ -16,10 +16,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
   const misses = missesIn(groups)
   return html`<section class="card">
       <h2>Prompt caches</h2>
-      <p>
-        How much of the input came from providers’ caches. Misses are requests with less than 75% of the previous prompt
-        from there.
-      </p>
+      <p>Input from providers’ caches. Misses are requests with less than 75% of the previous prompt from there.</p>
       <div class="scroll" tabindex="0" role="region" aria-label="Prompt caches">
         <table>
           <thead>
