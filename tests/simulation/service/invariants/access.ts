@@ -11,6 +11,8 @@ const revokedWithinMs = 700
 const revokedAtLeastWithinMs = 6_000
 /** How late a call may be sent once more that a reused connection lost (contract 7.10). */
 const replayedWithinMs = 1_000
+/** A call is sent this soon after its key was checked, while its process is not stopped: it may need a connection first. */
+const sentWithinMs = 10
 
 /** Who may do what, and what is written about it. */
 export const accessInvariants: readonly Invariant[] = [
@@ -36,7 +38,7 @@ export const accessInvariants: readonly Invariant[] = [
           const plan = keyOf.get(request)
           const isOf =
             plan?.account === action.account && (action.do === 'suspend' || plan.key === account.keys[action.key]!.key)
-          if (isOf && atMs > fromMs + replayedWithinMs && atMs < untilMs)
+          if (isOf && atMs < untilMs && isLateCall(world, fromMs, atMs))
             yield `call ${number} began ${atMs - ackedMs} ms after ${action.do}`
         }
       }
@@ -120,6 +122,15 @@ function boundOf({ outages, pauses, crashes, restarts }: World, ackedMs: number)
     outages.some((outage) => outage.untilMs >= ackedMs - 1_000 && outage.fromMs <= untilMs) ||
     [...pauses, ...crashes, ...restarts].some(({ atMs }) => atMs >= ackedMs - 10_000 && atMs <= untilMs)
   return isDisturbed ? revokedAtLeastWithinMs : revokedWithinMs
+}
+
+/** Whether a call cannot have been allowed by `fromMs`. If its process was stopped in between, it is sent afterwards. */
+function isLateCall({ pauses }: World, fromMs: number, atMs: number): boolean {
+  if (atMs <= fromMs + replayedWithinMs) return false
+  return !pauses.some((pause) => {
+    const resumedMs = pause.atMs + pause.forMs
+    return pause.atMs <= fromMs && resumedMs <= atMs && atMs <= resumedMs + sentWithinMs
+  })
 }
 
 /** When the end of a suspension began. */
