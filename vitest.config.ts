@@ -6,6 +6,8 @@ import { SlowFirst } from './tests/slow-first.ts'
 const measured = ['tests/faults/{concurrency,fusion-cancel,matrix}.test.ts']
 /** They measure the heap, or CPU time with the garbage collector's, so they share their process with no other file. */
 const fresh = ['tests/faults/leaks.test.ts', 'tests/simulation/overhead.test.ts']
+/** Measures the memory and the delays of a service under attack, so it runs alone. */
+const alone = ['tests/faults/hostile-neighbors.test.ts']
 const folders = ['agents', 'browser', 'install', 'long', 'processes', 'servers'].map((name) => `tests/${name}/**`)
 const elsewhere = [...folders, 'tests/deploy/chart.test.ts']
 
@@ -35,7 +37,7 @@ export default defineConfig({
           ...shared,
           name: 'main',
           include: ['tests/**/*.test.ts'],
-          exclude: [...elsewhere, ...measured, ...fresh],
+          exclude: [...elsewhere, ...measured, ...fresh, ...alone],
           // The files of a worker share its modules: loading them again for each file takes a third of the time.
           isolate: false,
           // Most of these tests wait for sockets or timeouts. Five workers used 1.5 of two processors.
@@ -54,6 +56,7 @@ export default defineConfig({
         },
       },
       { test: { ...shared, name: 'fresh', include: fresh, maxWorkers: 2, sequence: { groupOrder: 1 } } },
+      { test: { ...shared, name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 })

@@ -8,8 +8,6 @@ import { shared } from './vitest.config.ts'
  * when nothing else uses the processors.
  */
 const timed = ['tests/processes/{crash,fusion-load,restart}.test.ts']
-/** Measures the memory and the delays of a service under attack, so it runs alone. */
-const alone = ['tests/processes/hostile-neighbors.test.ts']
 
 /**
  * Several processes of the service on the same data, the service and a program around it, or its process under load:
@@ -26,7 +24,7 @@ export default defineConfig({
           ...shared,
           name: 'processes',
           include: ['tests/processes/**/*.test.ts'],
-          exclude: [...timed, ...alone],
+          exclude: timed,
           isolate: false,
           maxWorkers: 4,
           sequence: { groupOrder: 0 },
@@ -42,7 +40,6 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      { test: { ...shared, name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 })

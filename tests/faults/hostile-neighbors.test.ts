@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { addAccounts } from '../faults/add-accounts.ts'
-import { openEventStream, type ScriptedUpstream, sendJson, startScriptedUpstream } from '../faults/scripted-upstream.ts'
-import { ServiceProcess } from '../faults/service-process.ts'
 import type { Target } from '../hostile-neighbors/attacker.ts'
 import { hostileModels } from '../hostile-neighbors/hostile-provider.ts'
 import { casesOf } from '../long-run.ts'
+import { addAccounts } from './add-accounts.ts'
+import { openEventStream, type ScriptedUpstream, sendJson, startScriptedUpstream } from './scripted-upstream.ts'
+import { ServiceProcess } from './service-process.ts'
 
 const streamEvents = 20
 const betweenEventsMs = 50
