@@ -62,6 +62,11 @@ export function describeFusionMode(mode: FusionMode): string {
   return mode === 'synthesised' ? 'synthesized' : mode
 }
 
+/** A step of degraded operation, as pages show it. */
+export function describeDegradation(step: Degradation): string {
+  return step === 'second_look_failed' ? 'second judgment failed' : step.replaceAll('_', ' ')
+}
+
 /** The purpose of a call, as pages show it. */
 export function describeCallRole(role: CallRole): string {
   if (role === 'swap') return 'second judgment'

@@ -86,7 +86,7 @@ export const diff: Command = {
 export const exportFile: Command = {
   name: 'export',
   summary:
-    "Print accounts, keys, operators' budgets, plans, backends, and profiles as a file for apply, without secrets.",
+    'Print accounts, keys, plans, backends, profiles, and the budgets that operators set as a file for apply, without secrets.',
   arguments: [],
   options: [
     {

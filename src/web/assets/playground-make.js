@@ -51,6 +51,7 @@ const shownNames = {
   swap: 'second judgment',
   outer: 'answering model',
   refill: 'replacement',
+  second_look_failed: 'second judgment failed',
 }
 /** @param {string | undefined} name */
 export const plain = (name) => shownNames[name ?? ''] ?? (name ?? 'unknown').replaceAll('_', ' ')

@@ -16,7 +16,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
   const misses = missesIn(groups)
   return html`<section class="card">
       <h2>Prompt caches</h2>
-      <p>Input from providers’ caches. Misses are requests with less than 75% of the previous prompt from there.</p>
+      <p>A miss is a request with less than 75% of its session’s previous prompt from a cache.</p>
       <div class="scroll" tabindex="0" role="region" aria-label="Prompt caches">
         <table>
           <thead>
@@ -24,7 +24,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
               <th scope="col">Key</th>
               <th scope="col">Client</th>
               <th scope="col" class="number">Requests</th>
-              <th scope="col" class="number">From caches</th>
+              <th scope="col" class="number">Input from caches</th>
               <th scope="col" class="number">Misses</th>
               <th scope="col">Most frequent reason</th>
             </tr>

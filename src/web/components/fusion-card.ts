@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import {
   describeCallRole,
   describeCallStatus,
+  describeDegradation,
   describeFusionMode,
   type CallRecord,
   type FusionRecord,
@@ -30,7 +31,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
       <dt>Cost</dt>
       <dd>${fusion.costUsd === undefined ? 'unknown: a price is unknown' : writeUsd(fusion.costUsd)}</dd>
       <dt>Degraded</dt>
-      <dd>${degraded.length === 0 ? 'no' : degraded.map((step) => step.replaceAll('_', ' ')).join(', ')}</dd>
+      <dd>${degraded.length === 0 ? 'no' : degraded.map(describeDegradation).join(', ')}</dd>
       <dt>Dropped</dt>
       <dd>
         ${

@@ -71,7 +71,7 @@ export const serviceHelp = {
     example: { retryCount: 1, words: { profile: 'svc-router/frontier', seconds: 600 } },
   },
   upstream_broken: {
-    why: 'A provider’s response was interrupted, and no other provider continued it. If part of it had been sent to you, the request is counted.',
+    why: 'A provider’s response was interrupted, and no other provider continued it.',
     fix: [
       'Discard the partial answer and send the request again, with a new `Idempotency-Key` if it had one.',
       'To let another provider continue an interrupted stream, set [`rescue` in `routing`](/docs/routing).',
