@@ -76,13 +76,14 @@ export function parseRequestHeaders(
 }
 
 /**
- * The client's own limit on the whole request, milliseconds: whole seconds in `X-Stainless-Timeout` (contract 6.19).
+ * The client's own limit on the whole request, milliseconds: seconds in `X-Stainless-Timeout` (contract 6.19), which
+ * Anthropic's SDK for Python writes as `900.0`.
  */
 function statedTimeoutMs({ headers }: IncomingMessage): number | undefined {
   const value = headers['x-stainless-timeout']
-  if (typeof value !== 'string' || !/^\d{1,7}$/.test(value)) return undefined
-  const seconds = Number(value)
-  return seconds > 0 ? seconds * 1000 : undefined
+  if (typeof value !== 'string' || !/^\d{1,7}(?:\.\d{1,9})?$/.test(value)) return undefined
+  const milliseconds = Math.floor(Number(value) * 1000)
+  return milliseconds > 0 ? milliseconds : undefined
 }
 
 /** Whether an SDK says that it has sent the request before: `X-Stainless-Retry-Count` from 1 to 99 (contract 7.32). */

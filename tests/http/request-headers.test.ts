@@ -21,3 +21,21 @@ test.each([
   const headers = value === undefined ? {} : { 'x-stainless-retry-count': value }
   expect(parseRequestHeaders({ headers } as unknown as IncomingMessage).isRetry).toBe(isRetry)
 })
+
+test.each([
+  ['600', 600_000],
+  ['900.0', 900_000],
+  ['0.5', 500],
+  ['0', undefined],
+  ['0.0', undefined],
+  ['.5', undefined],
+  ['1e3', undefined],
+  ['-1', undefined],
+  ['NOT_GIVEN', undefined],
+  ['12345678', undefined],
+  ['', undefined],
+  [undefined, undefined],
+])('with X-Stainless-Timeout %o, a request may last %o ms', (value, timeoutMs) => {
+  const headers = value === undefined ? {} : { 'x-stainless-timeout': value }
+  expect(parseRequestHeaders({ headers } as unknown as IncomingMessage).timeoutMs).toBe(timeoutMs)
+})

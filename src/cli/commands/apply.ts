@@ -86,7 +86,7 @@ export const diff: Command = {
 export const exportFile: Command = {
   name: 'export',
   summary:
-    'Print accounts, keys, plans, backends, profiles, and the budgets that operators set as a file for apply, without secrets.',
+    'Print a file for apply with the accounts, keys, plans, backends, profiles, and the budgets that operators set, without secrets.',
   arguments: [],
   options: [
     {

@@ -51,7 +51,8 @@ function factsOf(report) {
     ['Panel', `${answered} of ${count(panel.length, 'model')} answered`],
     ['Judge', plain(judge?.status)],
     ['Verdict', verdict],
-    ['Mode', mode && plain(mode)],
+    // With the tool, the report has the tool's parameter instead.
+    ['Reply', mode === 'auto' || mode === 'always' ? undefined : mode && plain(mode)],
     ['Disagreements', disagreements === undefined ? undefined : String(disagreements)],
     ['Degraded', degraded.map(plain).join(', ') || 'no'],
   ]

@@ -64,7 +64,7 @@ export const serviceHelp = {
     why: 'The answer was not complete before the request’s deadline: the timeout that your client sent, or otherwise the longest total timeout of the backends. The deadline also ends a stream that has begun. A fusion also gets this error if all its models time out. Reasoning models can take minutes.',
     fix: [
       'Use `"stream": true`. A stream can take longer than an answer that is not streamed, but it must also end before the deadline.',
-      'Set a longer `timeout` in your SDK, at most an hour. The OpenAI and Anthropic SDKs send it with the request (10 minutes by default), and we stop shortly before it expires.',
+      'Set a longer `timeout` in your SDK, at most an hour. OpenAI’s SDK for JavaScript and Anthropic’s SDKs send it with the request (10 minutes by default), and we stop shortly before it expires. With OpenAI’s SDK for Python, send it yourself, in seconds: `extra_headers={"X-Stainless-Timeout": "1800"}`.',
       'If your client sends no timeout, or the request has an `Idempotency-Key` or runs in the background, ask the operator of the service to raise the `total` timeout of the backends. For your own provider, remove it and connect it again with a longer total timeout.',
     ],
     at: status,
