@@ -58,7 +58,7 @@ export const adminTokensCreate: Command = {
 
 export const adminTokensList: Command = {
   name: 'admin-tokens list',
-  summary: `List the tokens of the admin API, also expired and revoked ones, newest first, at most ${maxListedTokens}.`,
+  summary: `List the tokens of the admin API, including expired and revoked ones, newest first, at most ${maxListedTokens}.`,
   arguments: [],
   options: [],
   example: 'admin-tokens list',

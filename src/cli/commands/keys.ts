@@ -48,7 +48,7 @@ export const keysCreate: Command = {
 
 export const keysList: Command = {
   name: 'keys list',
-  summary: `List the keys of an account, also revoked ones, newest first, at most ${maxListedKeys}.`,
+  summary: `List the keys of an account, including revoked ones, newest first, at most ${maxListedKeys}.`,
   arguments: [],
   options: [accountOption],
   example: 'keys list --json',
