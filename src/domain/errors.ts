@@ -146,7 +146,7 @@ export const errorCatalog = {
     ...forbidden,
     action: 'keysUrl',
     message:
-      'This API key may not use {what}. It may use: {profiles}. Choose one of these, or change the key’s limits:',
+      'This API key may not use {what}. Profiles that it may use: {profiles}. Use only these, or change the key’s limits:',
   },
   key_address_not_allowed: {
     ...forbidden,

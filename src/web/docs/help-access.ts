@@ -70,8 +70,8 @@ export const accessHelp = {
   key_profile_not_allowed: {
     why: 'The key is limited to certain profiles, and this is not one of them. To use the tool `svc-router:fusion` with any profile, the key must also allow the profile `svc-router/fusion`. The request was not sent to any provider, and it was not counted.',
     fix: [
-      'Use one of the profiles named in the message. With this key, `GET /v1/models` lists only those.',
-      'Or allow this profile under “Limits” next to the key. The change applies within a second, and the key stays the same.',
+      'Use one of the profiles named in the message. With this key, `GET /v1/models` lists only those. If the message names the tool `svc-router:fusion`, remove it.',
+      'Or allow the profile under “Limits” next to the key (for the tool, `svc-router/fusion`). The change applies within a second, and the key stays the same.',
     ],
     at: keys,
     example: { param: 'model', words: { what: 'svc-router/fusion', profiles: 'svc-router/frontier' } },
