@@ -166,7 +166,8 @@ function textIn(parts: AnyEvent['content']): string {
 
 /** The text of an answer. A stream without its last event counts as empty. */
 function readText(kind: RequestKind, answer: string): string {
-  if (kind === 'chat') return (JSON.parse(answer) as AnyEvent).choices?.[0]?.message?.content ?? ''
+  if (kind === 'chat' || kind === 'chat plain')
+    return (JSON.parse(answer) as AnyEvent).choices?.[0]?.message?.content ?? ''
   if (kind.startsWith('agent messages') && !kind.includes('streamed'))
     return textIn((JSON.parse(answer) as AnyEvent).content)
   if (kind.startsWith('agent responses') && !kind.includes('streamed'))
@@ -175,9 +176,10 @@ function readText(kind: RequestKind, answer: string): string {
     .split('\n')
     .filter((line) => line.startsWith('data: '))
     .map((line) => line.slice(6))
-  if (kind === 'chat-stream' && data.at(-1) !== '[DONE]') return ''
+  const isChat = kind === 'chat-stream' || kind === 'chat-stream plain'
+  if (isChat && data.at(-1) !== '[DONE]') return ''
   const events = data.filter((line) => line !== '[DONE]').map((line) => JSON.parse(line) as AnyEvent)
-  if (kind === 'chat-stream') return events.map((event) => event.choices?.[0]?.delta?.content ?? '').join('')
+  if (isChat) return events.map((event) => event.choices?.[0]?.delta?.content ?? '').join('')
   if (events.at(-1)?.type === 'message_stop')
     return events.map((event) => (typeof event.delta === 'object' ? (event.delta.text ?? '') : '')).join('')
   if (!events.some((event) => event.type === 'response.completed')) return ''

@@ -123,10 +123,11 @@ export function messageEvents(count: number): string[] {
 }
 
 /** The kinds of requests: chat, streamed chat, streamed Responses, and those of an agent. */
-export type RequestKind = 'chat' | 'chat-stream' | 'responses-stream' | AgentKind
+export type RequestKind = ShortKind | `${'chat' | 'chat-stream'} plain` | AgentKind
+type ShortKind = 'chat' | 'chat-stream' | 'responses-stream'
 export type AgentFormat = 'messages' | 'responses'
 export type AgentSize = keyof typeof agentSizes
-/** The profiles that agents' requests can go to, by their names in kinds: see `without-sessions.ts`. */
+/** The profiles that requests can go to, by their names in kinds: see `without-sessions.ts` and `without-observers.ts`. */
 const agentProfiles = { plain: 'svc-router/plain', unrecorded: 'svc-router/unrecorded' } as const
 type AgentKind = `agent ${AgentFormat} ${AgentSize}${'' | ' streamed'}${'' | ` ${keyof typeof agentProfiles}`}`
 
@@ -137,7 +138,9 @@ interface ClientRequest {
 
 /** Requests of a kind: one of about 700 bytes, or the turns of an agent. */
 export function clientRequests(kind: RequestKind): readonly [ClientRequest, ...ClientRequest[]] {
-  return isAgentKind(kind) ? agentRequests(kind) : [clientRequest(kind)]
+  if (isAgentKind(kind)) return agentRequests(kind)
+  if (kind === 'chat plain') return [clientRequest('chat', plainProfile)]
+  return [kind === 'chat-stream plain' ? clientRequest('chat-stream', plainProfile) : clientRequest(kind)]
 }
 
 function isAgentKind(kind: RequestKind): kind is AgentKind {
@@ -155,7 +158,7 @@ const agentSizes = {
 } as const
 /** Requests of a session, from its first one on. Each has one call and one result more than the one before. */
 const agentTurns = 20
-/** The profile without sessions and marks, and the one that has both but does not record sessions. */
+/** The profile without what is measured, and the one that has sessions and marks but does not record sessions. */
 export const { plain: plainProfile, unrecorded: unrecordedProfile } = agentProfiles
 /** Stands for the number of the session in the requests of an agent. */
 export const sessionNumber = '#########'
@@ -227,18 +230,18 @@ function responsesTurn(model: string, number: number, shape: AgentShape): Client
 }
 
 /** The path and JSON body of one client request of about 700 bytes. */
-function clientRequest(kind: Exclude<RequestKind, AgentKind>): ClientRequest {
+function clientRequest(kind: ShortKind, model = 'svc-router/frontier'): ClientRequest {
   const instructions = prose.repeat(4).trim()
   const question = 'Say in a few sentences what a model router does, and when it asks a second backend.'
   if (kind === 'responses-stream') {
-    const body = { model: 'svc-router/frontier', instructions, input: question, store: false, stream: true }
+    const body = { model, instructions, input: question, store: false, stream: true }
     return { path: '/v1/responses', body: JSON.stringify(body) }
   }
   const messages = [
     { role: 'system', content: instructions },
     { role: 'user', content: question },
   ]
-  const body = { model: 'svc-router/frontier', messages, temperature: 0.2, max_completion_tokens: 400 }
+  const body = { model, messages, temperature: 0.2, max_completion_tokens: 400 }
   const streaming = kind === 'chat-stream' ? { stream: true, stream_options: { include_usage: true } } : {}
   return { path: '/v1/chat/completions', body: JSON.stringify({ ...body, ...streaming }) }
 }

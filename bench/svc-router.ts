@@ -7,6 +7,7 @@ import { programFile } from './programs.ts'
 const repository = join(import.meta.dirname, '..')
 const currentProgram = join(repository, 'src', 'main.ts')
 const withoutSessions = join(import.meta.dirname, 'without-sessions.ts')
+const withoutObservers = join(import.meta.dirname, 'without-observers.ts')
 /**
  * The maximum of the configuration. A run that exceeds it in any minute gets 429s and is reported as failed.
  */
@@ -17,7 +18,7 @@ export interface SvcRouterStart {
   readonly port: number
   readonly appPort: number
   readonly upstreamPort: number
-  /** What is turned on besides the defaults. */
+  /** What is turned on besides the defaults, except for the profile `plainProfile`. */
   readonly observed?: 'metrics' | 'metrics and traces' | undefined
   /** Whether Claude is the backend, with sessions and cache marks, and with less of them in the profiles of `without-sessions.ts`. */
   readonly claude?: boolean | undefined
@@ -37,9 +38,13 @@ export function svcRouterCommand(
   const config = join(folder, 'svc-router.yaml')
   const scale = workers === undefined ? '' : `workers: ${workers}\n`
   const store = usesPostgres ? 'database:\n  url_env: DATABASE_URL\n' : ''
-  writeFileSync(config, configuration(upstreamPort, claude) + observation(observed, upstreamPort) + scale + store)
+  writeFileSync(
+    config,
+    configuration(upstreamPort, claude, observed !== undefined) + observation(observed, upstreamPort) + scale + store,
+  )
   return [
     ...(claude ? ['--import', withoutSessions] : []),
+    ...(observed === undefined ? [] : ['--import', withoutObservers]),
     ...(program === undefined ? [...nodeFlags, currentProgram] : [programFile(program)]),
     'start',
     '--port',
@@ -54,10 +59,11 @@ export function svcRouterCommand(
 }
 
 /** One backend without a credential, and a plan with practically no limits. Everything else has its default. */
-function configuration(upstreamPort: number, claude: boolean): string {
+function configuration(upstreamPort: number, claude: boolean, isObserved: boolean): string {
   const [format, model] = claude ? ['anthropic-messages', 'claude-opus-5'] : ['openai-chat', 'bench-model']
   const plain = `  ${plainProfile}:\n    backends: [bench-chat]\n    cache: { marks: off }\n`
   const unrecorded = `  ${unrecordedProfile}:\n    backends: [bench-chat]\n`
+  const others = claude ? plain + unrecorded : isObserved ? plain : ''
   return `plans:
   max:
     name: Max
@@ -77,7 +83,7 @@ backends:
 profiles:
   svc-router/frontier:
     backends: [bench-chat]
-${claude ? plain + unrecorded : ''}`
+${others}`
 }
 
 /** Spans are sent to the fake upstream, which accepts everything. */
