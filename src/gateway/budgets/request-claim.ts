@@ -109,7 +109,7 @@ function assertBounded(body: JsonObject): void {
   const { name, what } = other
   throw unsupported(
     name,
-    `A budget counts this request, and nobody can tell what ${what} costs. Send the request without ${what}.`,
+    `A budget applies to this request, and the cost of ${what} cannot be known in advance. Send the request without ${what}.`,
   )
 }
 

@@ -187,7 +187,7 @@ export function assertSupported({ hints }: Conversation): void {
   if (hints.untranslatable?.includes('background') === true) {
     throw unsupported(
       'background',
-      'background is not supported over WebSockets or by /v1/route, or if the operator has turned off stored retries. Send the request without background.',
+      'background is not supported over WebSockets, by /v1/route, or if the operator has set retention.retries to 0d. Send the request without background.',
     )
   }
 }

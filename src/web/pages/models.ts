@@ -46,7 +46,7 @@ function showModels(visit: Visit): Promise<Response> {
       </div>
       <p class="faint">
         Next: open a profile to see its providers, or <a href="/account/setup">get a key</a> to use it. With a key,
-        <code>GET ${deps.baseUrl}/models</code> lists them, and <code>entitled</code> says which ones your plan
+        <code>GET ${deps.baseUrl}/models</code> lists the profiles, and <code>entitled</code> says which ones your plan
         includes.
       </p>`,
   })

@@ -52,7 +52,10 @@ export const evalOptions: readonly Option[] = [
       'Prices in USD per million tokens: MODEL=INPUT/OUTPUT, separated by commas. Required for models whose price is unknown.',
   },
   accountOption,
-  { name: 'dry-run', summary: 'Print the plan and its maximum cost without sending requests.' },
+  {
+    name: 'dry-run',
+    summary: 'Print the number of questions and calls and their maximum cost, without sending requests.',
+  },
   {
     name: 'resume',
     value: 'FILE',
