@@ -191,8 +191,8 @@ suite('the playground in a browser', () => {
     await fused.getByText('How long the lock is held').waitFor()
     await fused.getByRole('table').waitFor()
     const text = (await fused.textContent())!
-    expect(text).toMatch(/Panel2 of 3 models answered/)
-    expect(text).toMatch(/Verdictsynthesize/)
+    expect(text).toMatch(/Models asked2 of 3 models answered/)
+    expect(text).toMatch(/Result of the comparisonsynthesize/)
     expect(text).toMatch(/Droppedgamma \(rejected credentials\)/)
     expect(text).toMatch(/synthesisalphaanswered/)
     expect(text).toContain('until the end')

@@ -48,13 +48,13 @@ function factsOf(report) {
   if (panel === undefined) return []
   const answered = panel.filter(({ status }) => status === 'answered').length
   return [
-    ['Panel', `${answered} of ${count(panel.length, 'model')} answered`],
-    ['Judge', plain(judge?.status)],
-    ['Verdict', verdict],
+    ['Models asked', `${answered} of ${count(panel.length, 'model')} answered`],
+    ['Comparison of the answers', plain(judge?.status)],
+    ['Result of the comparison', verdict],
     // With the tool, the report has the tool's parameter instead.
     ['Reply', mode === 'auto' || mode === 'always' ? undefined : mode && plain(mode)],
     ['Disagreements', disagreements === undefined ? undefined : String(disagreements)],
-    ['Degraded', degraded.map(plain).join(', ') || 'no'],
+    ['Problems', degraded.map(plain).join(', ') || 'none'],
   ]
 }
 

@@ -19,7 +19,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
   return html`<section class="card">
     <h2>Fusion: ${mode === undefined ? (errorCode ?? 'unanswered') : describeFusionMode(mode)}</h2>
     <dl class="facts">
-      <dt>Panel</dt>
+      <dt>Models asked</dt>
       <dd>
         ${answered} of ${asked} answered, quorum ${quorum}, preset
         ${preset}${isSelfPanel ? ', one model family called more than once' : ''}
@@ -30,8 +30,8 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
       <dd>panel ${writeMs(fusion.panelMs)}, judge ${writeMs(fusion.judgeMs)}, total ${writeMs(fusion.totalMs)}</dd>
       <dt>Cost</dt>
       <dd>${fusion.costUsd === undefined ? 'unknown: a price is unknown' : writeUsd(fusion.costUsd)}</dd>
-      <dt>Degraded</dt>
-      <dd>${degraded.length === 0 ? 'no' : degraded.map(describeDegradation).join(', ')}</dd>
+      <dt>Problems</dt>
+      <dd>${degraded.length === 0 ? 'none' : degraded.map(describeDegradation).join(', ')}</dd>
       <dt>Dropped</dt>
       <dd>
         ${

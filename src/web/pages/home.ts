@@ -37,8 +37,9 @@ async function showHome(visit: Visit): Promise<Response> {
         ordered.map((one) => ({ name: one.title, body: codeSample(`try-${one.name}`, one.write(clientConfig)) })),
       )}
       <p class="faint">
-        Copy a ready-made configuration for one of <a href="/connect">${clientRecipes.length} clients</a>. Most
-        configurations read your key from the environment variable <code>${clientConfig.keyVariable}</code>.
+        The page <a href="/connect">Connect a client</a> says where to save each configuration, for
+        ${clientRecipes.length} clients. Most configurations read your key from the environment variable
+        <code>${clientConfig.keyVariable}</code>.
       </p>
       <div class="cards reasons">
         <section>
