@@ -52,7 +52,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 2, words: { what: 'retries', seconds: 2 } },
   },
   restarting: {
-    why: 'The server is restarting: it accepts no new requests, and stops running ones that take too long. Or it stopped before it could finish a request with an `Idempotency-Key`.',
+    why: 'The server is restarting: it accepts no new requests, and ends requests in progress that take too long. Or it stopped before it could finish a request with an `Idempotency-Key`.',
     fix: [
       'If no part of the answer arrived, send the same request again. Most clients do this automatically.',
       'Otherwise, discard the partial answer and send the request again, with a new `Idempotency-Key` if it had one.',
