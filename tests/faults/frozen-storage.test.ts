@@ -80,10 +80,7 @@ test('while the disk hangs, health checks and streams continue and requests are 
   await health
   expect(healthMs.toSorted((a, b) => a - b)[Math.floor(healthMs.length * 0.9)]).toBeLessThan(100)
   thaw()
-  // Its record was written after all. On a busy machine, the ledger may have given up before: then nothing was delivered.
-  const waited = await waiting
-  if (waited.status !== 200)
-    expect([waited.status, await waited.json()]).toMatchObject([503, { error: { code: 'record_unavailable' } }])
+  expect((await waiting).status, 'its record was written after all').toBe(200)
   await expect.poll(async () => (await service.chat()).status, { timeout: 5_000 }).toBe(200)
   await expect.poll(async () => (await fetch(`${service.origin}/ready`)).status, { timeout: 5_000 }).toBe(200)
 }, 40_000)
