@@ -49,29 +49,21 @@ export type CallRole = 'panel' | 'refill' | 'hedge' | 'judge' | 'repair' | 'swap
  */
 export type CallStatus = AttemptOutcome | 'empty' | 'refused' | 'unsayable' | 'cut' | 'unaffordable'
 
-/** A call status as it is shown to people. */
-export function describeCallStatus(status: CallStatus): string {
-  if (status === 'cut') return 'aborted'
-  if (status === 'unsayable') return 'not expressible'
-  return status.replaceAll('_', ' ')
+/** Stored names that are not words that people use. The playground has the same ones in `playground-make.js`. */
+const shownNames: Readonly<Partial<Record<CallStatus | CallRole | FusionMode | Degradation, string>>> = {
+  cut: 'aborted',
+  unsayable: 'not expressible',
+  synthesised: 'synthesized',
+  medoid: 'most typical answer',
+  swap: 'second judgment',
+  outer: 'answering model',
+  refill: 'replacement',
+  second_look_failed: 'second judgment failed',
 }
 
-/** How the answer was made, as pages show it. Records and reports keep the stored spelling. */
-export function describeFusionMode(mode: FusionMode): string {
-  if (mode === 'medoid') return 'most typical answer'
-  return mode === 'synthesised' ? 'synthesized' : mode
-}
-
-/** A step of degraded operation, as pages show it. */
-export function describeDegradation(step: Degradation): string {
-  return step === 'second_look_failed' ? 'second judgment failed' : step.replaceAll('_', ' ')
-}
-
-/** The purpose of a call, as pages show it. */
-export function describeCallRole(role: CallRole): string {
-  if (role === 'swap') return 'second judgment'
-  if (role === 'outer') return 'answering model'
-  return role === 'refill' ? 'replacement' : role
+/** A status, role, mode, or degradation as pages show it. Records and reports keep the stored spelling. */
+export function describeInFusion(name: CallStatus | CallRole | FusionMode | Degradation): string {
+  return shownNames[name] ?? name.replaceAll('_', ' ')
 }
 
 /** One call, for the record and the breakdown of usage. `member` is the id of a backend, which clients do not see. */

@@ -18,7 +18,7 @@ const needWords: Readonly<Record<Need, { readonly what: string; readonly fix: st
 }
 
 /** The broken rules in our own words. Each follows "The provider rejected the content of this request". */
-const ruleWords: Readonly<Record<ViolatedRule, string>> = {
+export const ruleWords: Readonly<Record<ViolatedRule, string>> = {
   answer_length: 'the requested answer length exceeds its limit',
   content_filter: 'a content filter blocked the request or its answer',
   image_unreadable: 'it could not read an image',

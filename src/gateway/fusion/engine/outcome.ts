@@ -1,6 +1,7 @@
 import type { Usage } from '../../../domain/conversation.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { CallRecord, CallStatus, FusionMode, FusionRecord } from '../../../domain/fusion-record.ts'
+import { ruleWords } from '../../routing/rejection-errors.ts'
 import type { Deliberation } from './deliberate.ts'
 import type { FusionRun } from './fusion-run.ts'
 import { promptVersions } from './prompts.ts'
@@ -64,8 +65,7 @@ function verdictOf({
 
 /** The error if a provider refused and no model answered. */
 export function refusedError(): ServiceError {
-  const rule = ': a content filter blocked the request or its answer'
-  return new ServiceError('content_rejected', { status: 400, words: { rule } })
+  return new ServiceError('content_rejected', { status: 400, words: { rule: `: ${ruleWords.content_filter}` } })
 }
 
 /** The error if no model answered: the common cause of all calls, or else that no model is available. */
