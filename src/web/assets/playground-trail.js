@@ -61,7 +61,7 @@ export async function showEnd(response, answer, { tookMs, isFused, isCurrent }) 
   if (response === undefined)
     return note('The request ended before an answer began. If it arrived, its result is in ', inActivity(), '.')
   if (!response.ok && response.status < 500 && head.upstream === undefined)
-    return note('The request was rejected. It was not charged.')
+    return note('The request was rejected. It does not count toward your monthly quota.')
   const trail = await findTrail(head.id)
   if (!isCurrent()) return undefined
   if (trail === undefined)
@@ -111,7 +111,7 @@ function factsOf({ id, isOk, upstream, retries, isSimulated, minute, month }, { 
     ['First content', trail?.firstContentMs === undefined ? undefined : `after ${time(trail.firstContentMs)}`],
     ['Total time', time(trail?.totalMs ?? tookMs)],
     ['Tokens', tokens],
-    ['Charged', trail && count(trail.charged, 'request')],
+    ['Counted toward the quota', trail && count(trail.charged, 'request')],
     ['This minute', minute],
     ['This month', month],
   ])

@@ -277,7 +277,7 @@ function lookCard(): Html {
         name: 'Attempts',
         body: empty(
           'trail',
-          'Send a message to see which backends were tried, how they responded, and what was charged.',
+          'Send a message to see which backends were tried, how they responded, and how much of your quota was used.',
         ),
       },
       {
