@@ -43,7 +43,7 @@ export function adminApiOf({ line, terminal }: Invocation, file: string): AskAdm
     throw new CommandError(
       exitCodes.auth,
       `the environment variable ${variable} does not contain a token`,
-      `create one where the service runs: svc-router admin-tokens create NAME; then export ${variable}=…`,
+      `create one where the service runs: svc-router admin-tokens create NAME (for apply, add --scope write); then export ${variable}=…`,
     )
   const base = new URL(url).origin
   return (method, path, body) => ask(`${base}/admin/v1${path}`, { method, token, body, file })

@@ -163,7 +163,11 @@ function unknownOption({ name, rawName }: OptionToken, known: ReadonlyMap<string
       what: 'secrets are not accepted as arguments, because other programs can read them there',
       fix: known.has('key-variable')
         ? 'name the environment variable that contains it: --key-variable NAME'
-        : 'pipe it to standard input, or name an environment variable: --credential-env NAME',
+        : known.has('token-variable')
+          ? 'name the environment variable that contains it: --token-variable NAME'
+          : known.has('credential-env')
+            ? 'pipe it to standard input, or name an environment variable: --credential-env NAME'
+            : help,
     }
   const near = nearest(name, [...known.keys()])
   return {

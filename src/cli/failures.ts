@@ -68,7 +68,7 @@ const refusedChanges: RefusedChanges = {
   profiles_invalid: ['a key can only be limited to profiles that exist', 'see the profiles: {check}'],
   per_minute_invalid: [
     "the key's limit must be a whole number from 1 to the plan's requests per minute",
-    'see the plan: {accounts list}',
+    'see the limits of the plans: {check}',
   ],
   addresses_invalid: [
     `a key can have 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks`,

@@ -1,18 +1,22 @@
-import type { CallRecord, FusionRecord } from '../domain/fusion-record.ts'
+import { type CallRecord, type FusionRecord, shownName } from '../domain/fusion-record.ts'
 import { writeUsd } from '../domain/money.ts'
 import { counted } from '../runtime/counted.ts'
 import { writeTable } from './terminal/table.ts'
 
-/** Summarizes one fusion for a list, such as `synthesised 3/3`. */
-export function fusionInShort({ mode, answered, asked, errorCode }: FusionRecord): string {
-  return `${mode ?? errorCode ?? 'unanswered'} ${answered}/${asked}`
+/** Summarizes one fusion for a list, such as `synthesized 3/3`. */
+export function fusionInShort(fusion: FusionRecord): string {
+  return `${resultOf(fusion)} ${fusion.answered}/${fusion.asked}`
+}
+
+function resultOf({ mode, errorCode }: FusionRecord): string {
+  return mode === undefined ? (errorCode ?? 'unanswered') : shownName(mode)
 }
 
 /** Formats one fusion record: the decisions, and a table of how each sub-call ended. */
 export function writeFusion(fusion: FusionRecord): string {
-  const { mode, errorCode, answered, asked, quorum, preset, isSelfPanel, degraded, dropOuts, calls } = fusion
+  const { answered, asked, quorum, preset, isSelfPanel, degraded, dropOuts, calls } = fusion
   const rows = [
-    ['fusion', mode ?? errorCode ?? 'unanswered'],
+    ['fusion', resultOf(fusion)],
     [
       'panel',
       `${answered} of ${asked} answered, quorum ${quorum}, preset ${preset}${isSelfPanel ? ', one model family called more than once' : ''}`,
@@ -20,8 +24,11 @@ export function writeFusion(fusion: FusionRecord): string {
     ['verdict', verdictOf(fusion)],
     ['phases', `panel ${fusion.panelMs} ms, judge ${fusion.judgeMs} ms, total ${fusion.totalMs} ms`],
     ['cost', fusion.costUsd === undefined ? 'unknown: a price is unknown' : writeUsd(fusion.costUsd)],
-    ['degraded', degraded.length === 0 ? 'no' : degraded.join(', ')],
-    ['dropped', dropOuts.length === 0 ? 'none' : dropOuts.map(({ member, why }) => `${member} (${why})`).join(', ')],
+    ['degraded', degraded.length === 0 ? 'no' : degraded.map(shownName).join(', ')],
+    [
+      'dropped',
+      dropOuts.length === 0 ? 'none' : dropOuts.map(({ member, why }) => `${member} (${shownName(why)})`).join(', '),
+    ],
     ['prompts', Object.values(fusion.prompts).join(', ')],
   ]
   const heading = ['ROLE', 'MEMBER', 'RESULT', 'TIME', 'IN', 'CACHED', 'OUT', 'REASONING', 'COST']
@@ -37,9 +44,9 @@ function callRow({ role, member, status, ms, usage, costUsd }: CallRecord): stri
   const about = usage?.source === 'estimated' ? '~' : ''
   const tokens = (count: number | undefined): string => (count === undefined ? '-' : `${about}${count}`)
   return [
-    role,
+    shownName(role),
     member,
-    status,
+    shownName(status),
     `${ms} ms`,
     tokens(usage?.inputTokens),
     tokens(usage?.cachedTokens),

@@ -112,20 +112,27 @@ export function findKey(
 ): Secret | undefined {
   const value = terminal.env[keyVariable] ?? ''
   if (value !== '') return new Secret(value)
-  if (ownDataDir === undefined) return undefined
-  try {
-    const kept = readFileSync(join(ownDataDir, firstKeyName), 'utf8').trim()
-    return kept === '' ? undefined : new Secret(kept)
-  } catch {
-    // The file is missing or belongs to another user: there is no key, and the caller explains how to get one.
-    return undefined
-  }
+  return ownDataDir === undefined ? undefined : readFirstKey(ownDataDir)
 }
 
-/** The shell command that sets the key's variable. */
-export function keyCommand({ ownDataDir }: ServiceAddress, keyVariable: string): string {
+/** The shell command that sets the key's variable: to the first key or, if there is none, to a new one. */
+export function keyCommand(invocation: Invocation, { ownDataDir }: ServiceAddress, keyVariable: string): string {
   if (ownDataDir === undefined) return `export ${keyVariable}=…`
-  return `export ${keyVariable}=$(cat ${quoteForShell(join(ownDataDir, firstKeyName))})`
+  const printKey =
+    readFirstKey(ownDataDir) === undefined
+      ? invocation.command('keys create')
+      : `cat ${quoteForShell(join(ownDataDir, firstKeyName))}`
+  return `export ${keyVariable}=$(${printKey})`
+}
+
+function readFirstKey(dataDir: string): Secret | undefined {
+  try {
+    const key = readFileSync(join(dataDir, firstKeyName), 'utf8').trim()
+    return key === '' ? undefined : new Secret(key)
+  } catch {
+    // The file is missing, as in production, or belongs to another user. Callers say how to get a key.
+    return undefined
+  }
 }
 
 function ownService(invocation: Invocation): ServiceAddress {

@@ -259,7 +259,7 @@ export const errorCatalog = {
     retryable: true,
     signals: 'none',
     message:
-      'The answer of {profile} was not complete within {seconds}s. Try again, or send a shorter request. If part of the answer arrived, do not reuse the request’s Idempotency-Key.',
+      'The answer from {profile} was not complete within {seconds}s. Try again, or send a shorter request. If part of the answer arrived, do not reuse the request’s Idempotency-Key.',
   },
   upstream_broken: {
     status: 502,

@@ -51,6 +51,7 @@ export type CallStatus = AttemptOutcome | 'empty' | 'refused' | 'unsayable' | 'c
 
 /** Stored names that are not words that people use. The playground has the same ones in `playground-make.js`. */
 const shownNames: Readonly<Partial<Record<CallStatus | CallRole | FusionMode | Degradation, string>>> = {
+  cancelled: 'canceled',
   cut: 'aborted',
   unsayable: 'not expressible',
   synthesised: 'synthesized',
@@ -61,8 +62,8 @@ const shownNames: Readonly<Partial<Record<CallStatus | CallRole | FusionMode | D
   second_look_failed: 'second judgment failed',
 }
 
-/** A status, role, mode, or degradation as pages show it. Records and reports keep the stored spelling. */
-export function describeInFusion(name: CallStatus | CallRole | FusionMode | Degradation): string {
+/** The outcome of an attempt, or a status, role, mode, or degradation of a fusion, as people see it. JSON keeps the stored spelling. */
+export function shownName(name: CallStatus | CallRole | FusionMode | Degradation): string {
   return shownNames[name] ?? name.replaceAll('_', ' ')
 }
 

@@ -572,23 +572,23 @@ describe('requests', () => {
     cli.records.push(fused)
     const { out } = await cli.say('request', 'req_1')
     for (const line of [
-      /^fusion +synthesised$/m,
+      /^fusion +synthesized$/m,
       /^panel +2 of 3 answered, quorum 2, preset balanced$/m,
       /^verdict +synthesize, 1 disagreement, answer type open$/m,
       /^phases +panel 415 ms, judge 300 ms, total 900 ms$/m,
       /^cost +0\.0123 USD$/m,
-      /^degraded +member_lost$/m,
-      /^dropped +b \(server_error\)$/m,
+      /^degraded +member lost$/m,
+      /^dropped +b \(server error\)$/m,
       /^ROLE +MEMBER +RESULT +TIME +IN +CACHED +OUT +REASONING +COST$/m,
       /^panel +a +answered +412 ms +200 +50 +90 +10 +0\.0123 USD$/m,
-      /^panel +b +server_error +9 ms +- +- +- +- +-$/m,
+      /^panel +b +server error +9 ms +- +- +- +- +-$/m,
       /^synthesis +a +answered +80 ms +~200 +~50 +~90 +~10 +-$/m,
     ])
       expect(out).toMatch(line)
     expect(JSON.parse((await cli.say('request', 'req_1', '--json')).out)).toEqual({
       ...fused,
     })
-    expect((await cli.say('requests')).out).toMatch(/req_1 .* done +fusion:synthesised 2\/3 +1 +- +52 ms/)
+    expect((await cli.say('requests')).out).toMatch(/req_1 .* done +fusion:synthesized 2\/3 +1 +- +52 ms/)
   })
 
   test('the latest requests of all accounts or of one are listed', async () => {

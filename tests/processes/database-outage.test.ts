@@ -65,7 +65,7 @@ describe.runIf(hasPostgres('outages of the database')).concurrent('while the dat
       await using world = await OutageWorld.open()
       world.proxy[outage]()
       const restarted = world.restart()
-      await expect.poll(() => world.errors, { timeout: 60_000 }).toContain('the start waits')
+      await expect.poll(() => world.errors, { timeout: 60_000 }).toContain('waiting for it for up to')
       world.proxy.heal()
       await restarted
       expect((await world.ask()).status).toBe(200)

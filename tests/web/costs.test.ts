@@ -35,7 +35,7 @@ test('the trail, the list, the sums, and the downloads show what a request costs
   const cost = `${(thousandths / 1000).toFixed(4)} USD`
   const text = await pageOf(answer)
   expect(text).toContain(`<dd>${cost}`)
-  expect(text).toMatch(/prices of \d{4}-\d\d-\d\d\+[0-9a-f]{8}/)
+  expect(text).toMatch(/prices as of \d{4}-\d\d-\d\d\+[0-9a-f]{8}/)
   expect(await textOf('/activity')).toContain(` · ${cost}`)
   const [header, row] = (await textOf('/activity.csv')).trimEnd().split('\r\n')
   const column = header!.split(',').indexOf('cost_usd')
@@ -78,7 +78,7 @@ test('the pages show what sessions cost, and one session by itself', async () =>
   expect(withOther).toContain('No requests in this period')
   expect(withOther).not.toContain('Cost by session')
   const list = (await textOf(`/activity?session=${id}`)).replaceAll(/\s+/g, ' ')
-  expect(list).toContain(`Only requests of session <code>${id}</code>: 2 requests, ${cost}.`)
+  expect(list).toContain(`Only requests in session <code>${id}</code>: 2 requests, ${cost}.`)
   const rows = (await textOf(`/activity.csv?session=${id}`)).trimEnd().split('\r\n')
   expect(rows[0]).toMatch(/,session$/)
   expect(rows.slice(1).map((row) => row.split(',').at(-1))).toEqual([id, id])

@@ -160,7 +160,9 @@ export const everyPage: readonly PageState[] = [
     await page.getByLabel('Tools').fill('[{"type": "function", "function": {"name": "svc_router_fusion"}}]')
     await sayInPlayground(page, 'Call it.')
     await page.getByRole('alert').getByRole('link', { name: 'About reserved_tool_name' }).waitFor()
-    await page.getByText('The request was rejected. It does not count toward your monthly quota.').waitFor({ state: 'attached' })
+    await page
+      .getByText('The request was rejected. It does not count toward your monthly quota.')
+      .waitFor({ state: 'attached' })
   }),
   somebody('playground-fusion', async (page, origin) => {
     await page.goto(`${origin}/playground?profile=svc-router%2Ffusion`)

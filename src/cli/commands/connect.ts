@@ -28,7 +28,7 @@ export const connect: Command = {
       talk.push(`The base URL is ${clientConfig.baseUrl}, because it must end in /v1.`)
     if ((invocation.terminal.env[clientConfig.keyVariable] ?? '') === '')
       talk.push(
-        `${clientConfig.keyVariable} is not set in this shell. Set it: ${keyCommand(address, clientConfig.keyVariable)}`,
+        `${clientConfig.keyVariable} is not set in this shell. Set it: ${keyCommand(invocation, address, clientConfig.keyVariable)}`,
       )
     talk.push(`Next: ${next}. If that fails: ${invocation.command('doctor')}`)
     return {

@@ -80,7 +80,7 @@ export function prepare(
     },
     reporter: {
       command: (text) => invocation.command(text),
-      keyCommand: keyCommand(address, keyVariable),
+      keyCommand: keyCommand(invocation, address, keyVariable),
       isOwn: address.ownDataDir !== undefined,
       isNamedUserAgent: named !== undefined,
     },

@@ -59,7 +59,11 @@ export const explain: Command = {
     const keyVariable = readKeyVariable(invocation)
     const key = findKey(invocation, keyVariable, address)
     if (key === undefined)
-      throw new CommandError(exitCodes.failure, `${keyVariable} has no API key`, keyCommand(address, keyVariable))
+      throw new CommandError(
+        exitCodes.failure,
+        `${keyVariable} has no API key`,
+        keyCommand(invocation, address, keyVariable),
+      )
     const headers = {
       authorization: `Bearer ${key.reveal()}`,
       'user-agent': `svc-router-explain/${readVersion()}`,

@@ -67,7 +67,7 @@ export const operatorsSignInLink: Command = {
         talk: [
           `The link signs in to the console as ${operator.email} once, within 15 minutes. Anyone who has it can use it.`,
           ...(running === undefined
-            ? [`No service runs with this data folder. To start one: ${invocation.command('start')}`]
+            ? [`No service is running with this data folder. To start one: ${invocation.command('start')}`]
             : []),
         ],
       }

@@ -1,5 +1,6 @@
 import { describeVerdict, verdictIn } from '../../domain/cache-verdict.ts'
 import type { Usage } from '../../domain/conversation.ts'
+import { shownName } from '../../domain/fusion-record.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
 import { describeCost, describeSavings } from '../../domain/request-cost.ts'
 import type { RequestRecord } from '../../domain/requests.ts'
@@ -80,7 +81,7 @@ function writeRecord(
       `attempt ${index + 1}`,
       [
         attempt.backend,
-        attempt.outcome,
+        shownName(attempt.outcome),
         attempt.refused === true ? 'refused' : undefined,
         attempt.rescued === undefined ? undefined : `continued the answer, ${attempt.rescued}`,
         attempt.status,
@@ -107,7 +108,7 @@ function writeRecord(
 function writeCost({ cost, state }: RequestRecord): string {
   if (cost === undefined) return state === 'open' || state === 'delivered' ? 'not known yet' : 'unknown'
   const savings = describeSavings(cost)
-  return [describeCost(cost), savings, cost.prices === undefined ? undefined : `prices of ${cost.prices}`]
+  return [describeCost(cost), savings, cost.prices === undefined ? undefined : `prices as of ${cost.prices}`]
     .filter((part) => part !== undefined)
     .join(', ')
 }

@@ -18,7 +18,7 @@ export const signInLink: Command = {
         talk: [
           `The link signs in to account ${owner.name} once, within 15 minutes. Anyone who has it can use it.`,
           ...(running === undefined
-            ? [`No service runs with this data folder. To start one: ${invocation.command('start')}`]
+            ? [`No service is running with this data folder. To start one: ${invocation.command('start')}`]
             : []),
         ],
       }

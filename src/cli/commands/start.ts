@@ -90,8 +90,7 @@ async function onceReachable<Value>({ ports, terminal }: Invocation, step: () =>
     } catch (error) {
       const isUnreachable = error instanceof CommandError && error.exitCode === exitCodes.unreachable
       if (!isUnreachable || ports.clock.monotonicMs() >= giveUpMs) throw error
-      if (tries === 0)
-        terminal.err(`note: ${error.message}; the start waits for it for up to ${databaseWaitMs / 1000} s`)
+      if (tries === 0) terminal.err(`note: ${error.message}; waiting for it for up to ${databaseWaitMs / 1000} s`)
       await sleep(askEveryMs)
     }
   }

@@ -14,7 +14,7 @@ const brokenOff = { message: 'The connection was lost. The answer is incomplete.
  */
 const refused = {
   401: 'You are signed out. Sign in, then open this page again.',
-  403: 'This page is out of date: you signed in or out since you opened it. Reload it.',
+  403: 'This page is out of date: you have signed in or out since you opened it. Reload it.',
 }
 
 /**

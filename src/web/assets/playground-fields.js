@@ -122,7 +122,7 @@ export class ImageField {
     const problem = !imageTypes.includes(file.type)
       ? 'Choose a PNG, JPEG, WebP, or GIF image.'
       : file.size > room
-        ? `This image is ${kilobytes(file.size)}. All images of a conversation can be at most ${kilobytes(maxImageBytes)} together.`
+        ? `This image is ${kilobytes(file.size)}. The images in a conversation can be at most ${kilobytes(maxImageBytes)} in total.`
         : ''
     if (!tell(this.#field, problem)) return
     try {

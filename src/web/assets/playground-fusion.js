@@ -91,7 +91,7 @@ function analysisOf(analysis) {
   const by = (who, text) => make('li', {}, make('strong', {}, `${who}: `), text)
   const { consensus, contradictions, unique_insights: unique, partial_coverage: partial, blind_spots: blind } = analysis
   return [
-    make('p', {}, 'Each letter stands for one distinct answer of the models.'),
+    make('p', {}, 'Each letter stands for one distinct answer from the models.'),
     ...list(
       'Consensus',
       consensus.map((claim) => make('li', {}, claim)),

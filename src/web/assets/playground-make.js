@@ -44,6 +44,7 @@ export const time = (ms) => (ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 100
 /** Names of results, modes, and roles that are not words that people use.
  * @type {Readonly<Record<string, string>>} */
 const shownNames = {
+  cancelled: 'canceled',
   cut: 'aborted',
   unsayable: 'not expressible',
   synthesised: 'synthesized',

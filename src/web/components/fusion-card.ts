@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { describeInFusion, type CallRecord, type FusionRecord } from '../../domain/fusion-record.ts'
+import { shownName, type CallRecord, type FusionRecord } from '../../domain/fusion-record.ts'
 import { writeUsd } from '../../domain/money.ts'
 import type { Html } from './html.ts'
 import type { Names } from './names.ts'
@@ -10,7 +10,7 @@ import { writeNumber } from './time.ts'
 export function fusionCard(fusion: FusionRecord, names: Names): Html {
   const { mode, errorCode, answered, asked, quorum, preset, isSelfPanel, degraded, dropOuts } = fusion
   return html`<section class="card">
-    <h2>Fusion: ${mode === undefined ? (errorCode ?? 'unanswered') : describeInFusion(mode)}</h2>
+    <h2>Fusion: ${mode === undefined ? (errorCode ?? 'unanswered') : shownName(mode)}</h2>
     <dl class="facts">
       <dt>Models asked</dt>
       <dd>
@@ -24,13 +24,13 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
       <dt>Cost</dt>
       <dd>${fusion.costUsd === undefined ? 'unknown: a price is unknown' : writeUsd(fusion.costUsd)}</dd>
       <dt>Problems</dt>
-      <dd>${degraded.length === 0 ? 'none' : degraded.map(describeInFusion).join(', ')}</dd>
+      <dd>${degraded.length === 0 ? 'none' : degraded.map(shownName).join(', ')}</dd>
       <dt>Dropped</dt>
       <dd>
         ${
           dropOuts.length === 0
             ? 'none'
-            : dropOuts.map(({ member, why }) => `${names.backend(member)} (${describeInFusion(why)})`).join(', ')
+            : dropOuts.map(({ member, why }) => `${names.backend(member)} (${shownName(why)})`).join(', ')
         }
       </dd>
       <dt>Prompts</dt>
@@ -67,9 +67,9 @@ function callRow({ role, member, status, ms, usage, costUsd }: CallRecord, names
   const about = usage?.source === 'estimated' ? '~' : ''
   const tokens = (count: number | undefined): string => (count === undefined ? '–' : `${about}${writeNumber(count)}`)
   return html`<tr>
-    <th scope="row">${describeInFusion(role)}</th>
+    <th scope="row">${shownName(role)}</th>
     <td>${names.backend(member)}</td>
-    <td><span class="tag ${status === 'answered' ? 'good' : 'bad'}">${describeInFusion(status)}</span></td>
+    <td><span class="tag ${status === 'answered' ? 'good' : 'bad'}">${shownName(status)}</span></td>
     <td class="number">${writeMs(ms)}</td>
     <td class="number">${tokens(usage?.inputTokens)}</td>
     <td class="number">${tokens(usage?.outputTokens)}</td>

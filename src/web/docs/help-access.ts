@@ -32,7 +32,7 @@ export const accessHelp = {
     fix: [
       'Check that the base URL belongs to the service that created the key.',
       'Check your list of keys for one that is disabled or expired.',
-      'If the [page of your account](/account) says that it is suspended, [contact support](/support). New keys do not help.',
+      'If your [account page](/account) says that the account is suspended, [contact support](/support). New keys do not help.',
       'Otherwise, create a new key and replace the old one.',
     ],
     at: keys,
@@ -52,7 +52,7 @@ export const accessHelp = {
     why: 'The key database did not respond, so we could not check your key, or the account’s plan no longer exists. We return 401 only when we are certain that a key is not valid.',
     fix: [
       'Send the same request again after a second. The failed request was not counted.',
-      'If the error persists, open the [page of your account](/account). If it says that your plan no longer exists, [choose another one](/billing/upgrade).',
+      'If the error persists, open your [account page](/account). If it says that your plan no longer exists, [choose another one](/billing/upgrade).',
       'Otherwise, check the status page.',
     ],
     at: { path: '/status', name: 'Status' },

@@ -19,7 +19,7 @@ export const requestHelp = {
     example: { words: { where: ': it ended early' } },
   },
   invalid_request: {
-    why: 'A field is missing, or has a type or value that this endpoint does not accept. `error.param` names the field. Unknown fields do not cause this error, unless their names differ from known ones only in case, such as `Model`.',
+    why: 'A field is missing, or has a type or value that this endpoint does not accept. `error.param` names the field. Unknown fields do not cause this error, except in `routing` and in the `parameters` of the fusion tool, or if their names differ from known ones only in case, such as `Model`.',
     fix: ['Compare the field with the API reference for the endpoint.'],
     at: api,
     example: { param: 'messages', words: { problem: 'messages must be an array.' } },
@@ -54,7 +54,7 @@ export const requestHelp = {
     example: { param: 'tools', words: { name: 'svc_router_fusion', type: 'svc-router:fusion' } },
   },
   idempotency_key_reused: {
-    why: 'An earlier request of this account had the same `Idempotency-Key`, but a different path or body, or a different header that affects the answer. Each `Idempotency-Key` identifies one request.',
+    why: 'An earlier request from this account had the same `Idempotency-Key`, but a different path or body, or a different header that affects the answer. Each `Idempotency-Key` identifies one request.',
     fix: [
       'To retry, send exactly the same request again. The body must have the same bytes.',
       'For a different request, use a new `Idempotency-Key`, such as a random UUID.',
@@ -101,7 +101,7 @@ export const requestHelp = {
     why: 'The conversation and the requested output together exceed the context window of every available backend of this profile.',
     fix: [
       'Shorten the conversation: remove or summarize early turns and large tool results. Or lower the output limit.',
-      'To find a profile with a larger context window, see the page of each profile.',
+      'To find a profile with a larger context window, see each profile’s page.',
     ],
     at: { path: '/models', name: 'Models' },
     example: { words: { profile: 'svc-router/frontier' } },

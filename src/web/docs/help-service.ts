@@ -43,7 +43,7 @@ export const serviceHelp = {
     example: { retryAfterSeconds: 1 },
   },
   load_shed: {
-    why: 'The server has more work than it can do. Until it catches up, it rejects retries first, then requests that force the fusion tool, then some or all requests of accounts without a premium plan, so that it can answer the other requests in time. Meanwhile, a single model answers other fusion requests. Your request was not counted.',
+    why: 'The server has more work than it can do. Until it catches up, it rejects retries first, then requests that force the fusion tool, then some or all requests from accounts without a premium plan, so that it can answer the other requests in time. Meanwhile, a single model answers other fusion requests. Your request was not counted.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again. Most clients do this automatically.',
       'If your request forces the fusion tool, let the model decide instead: a single model then answers.',

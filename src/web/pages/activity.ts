@@ -116,7 +116,7 @@ async function showActivity(visit: AccountVisit): Promise<Response> {
           isFiltered && filter.session === undefined && last === undefined
             ? html`<p class="faint">
                 Searched the latest ${writeNumber(among)}
-                requests${filter.day === undefined ? '. Choose a day to search further back.' : ' of this day.'}
+                requests${filter.day === undefined ? '. Choose a day to search further back.' : ' from this day.'}
               </p>`
             : ''
         }
@@ -154,7 +154,7 @@ function activityPaging(filter: Filter, isBehind: boolean, lastId: string | unde
 
 function sessionNote(session: SessionCost): Html {
   return html`<p class="faint">
-    Only requests of session <code>${session.session}</code>: ${describeSessionCost(session)}.
+    Only requests in session <code>${session.session}</code>: ${describeSessionCost(session)}.
     <a href="/usage?session=${session.session}">Its usage</a> · <a href="/activity">All requests</a>
   </p>`
 }

@@ -243,7 +243,7 @@ function conversationCard(): Html {
       <div class="field">
         <label for="image">Image <span class="faint">(optional)</span></label>
         <span class="hint" id="image-hint"
-          >PNG, JPEG, WebP, or GIF. All images of a conversation can be at most 2,500 kB together. A profile without
+          >PNG, JPEG, WebP, or GIF. The images in a conversation can be at most 2,500 kB in total. A profile without
           image support returns an error.</span
         >
         <input

@@ -3,6 +3,7 @@ import { maxListedKeys } from '../../accounts/keys.ts'
 import { describeVerdict, verdictIn } from '../../domain/cache-verdict.ts'
 import type { Usage } from '../../domain/conversation.ts'
 import { embeddingsFormatId } from '../../domain/format-id.ts'
+import { shownName } from '../../domain/fusion-record.ts'
 import { readDollars, writeUsd } from '../../domain/money.ts'
 import type { ProviderError } from '../../domain/provider-error.ts'
 import { describeCost, describeSavings } from '../../domain/request-cost.ts'
@@ -137,7 +138,7 @@ function costText({ cost, state }: RequestRecord): Html | string {
   if (cost === undefined) return html`unknown · <a href="/docs/costs#why-a-cost-is-unknown">why</a>`
   const savings = describeSavings(cost)
   return html`${describeCost(cost)}${savings === undefined ? '' : `, ${savings}`}${
-    cost.prices === undefined ? '' : html` <span class="faint">(prices of ${cost.prices})</span>`
+    cost.prices === undefined ? '' : html` <span class="faint">(prices as of ${cost.prices})</span>`
   }`
 }
 
@@ -197,7 +198,7 @@ function attemptTable(attempts: readonly Attempt[], names: Names): Html {
             html`<tr>
               <th scope="row">${names.backend(backend)}</th>
               <td>
-                <span class="tag ${outcome === 'answered' ? 'good' : 'bad'}">${outcome.replaceAll('_', ' ')}</span>
+                <span class="tag ${outcome === 'answered' ? 'good' : 'bad'}">${shownName(outcome)}</span>
                 ${refused === true ? 'refused' : ''} ${rescued === undefined ? '' : 'continued the answer'}
               </td>
               <td class="number">${status ?? '–'}</td>

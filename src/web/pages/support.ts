@@ -47,7 +47,7 @@ function showForm(visit: Visit, fault?: TicketFault): Promise<Response> {
     fault === undefined ? '' : maskForbidden(form.text(name).slice(0, maxTextCharacters))
   return page(visit, {
     title: 'Support',
-    lead: 'Tell us what you did, what happened, and the request ID. The page of an error code often has the solution.',
+    lead: 'Tell us what you did, what happened, and the request ID. An error code’s page often has the solution.',
     status: fault === undefined ? 200 : 422,
     problem: fault === undefined ? undefined : fault.found === undefined ? sentences[fault.field] : found(fault.found),
     narrow: true,

@@ -156,7 +156,7 @@ function totals(groups: readonly UsageGroup[], { range }: Span): Html {
   const failed = sumOf(groups, (group) => (group.errorCode === null ? 0 : group.requests))
   const estimated = sumOf(groups, (group) => group.estimated)
   return html`<section class="card">
-    <h2>${range === 'month' ? 'Totals of this month' : 'Last 30 days'}</h2>
+    <h2>${range === 'month' ? 'Totals for this month' : 'Last 30 days'}</h2>
     <dl class="facts">
       <dt>Requests</dt>
       <dd>${writeNumber(requests)}</dd>
@@ -193,7 +193,7 @@ function onlyNote(span: Span, names: Names): Html {
   return html`<p>
     Only
     requests${keyId === undefined ? '' : html` with the key <strong>${names.key(keyId)}</strong>`}${
-      session === undefined ? '' : html` of session <code>${session}</code>`
+      session === undefined ? '' : html` in session <code>${session}</code>`
     }. <a href="/activity${filterOf(span)}">See them</a> · <a href="/usage">Usage of all requests</a>
   </p>`
 }

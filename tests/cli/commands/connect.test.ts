@@ -88,9 +88,11 @@ describe('every client', () => {
   })
 
   test('an unset variable is reported with the line that sets it', async () => {
-    expect((await cli.say('connect', 'codex')).err).toContain(
-      `export SVC_ROUTER_API_KEY=$(cat ${join(cli.dataDir, 'first-key')})`,
-    )
+    const setsIt = async (): Promise<string> => (await cli.say('connect', 'codex')).err
+    expect(await setsIt()).toContain(`export SVC_ROUTER_API_KEY=$(npx svc-router keys create --data ${cli.dataDir})`)
+    mkdirSync(cli.dataDir, { recursive: true })
+    writeFileSync(join(cli.dataDir, 'first-key'), 'sk_svc_first\n')
+    expect(await setsIt()).toContain(`export SVC_ROUTER_API_KEY=$(cat ${join(cli.dataDir, 'first-key')})`)
     expect((await cli.say('connect', 'codex', '--url', 'https://router.example.com/v1')).err).toContain(
       'export SVC_ROUTER_API_KEY=…',
     )

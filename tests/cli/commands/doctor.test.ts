@@ -132,11 +132,11 @@ describe('the key', () => {
     ])
   })
 
-  test('if the key of a local service is not set, doctor prints the command that uses its first key', async () => {
+  test('if the key of a local service is not set and there is no first key, doctor prints the command that creates one', async () => {
     makeOwn()
     cli.env = {}
     expect(await found(undefined)).toMatchObject([
-      { code: 'key_missing', fix: `export SVC_ROUTER_API_KEY=$(cat ${join(cli.dataDir, 'first-key')})` },
+      { code: 'key_missing', fix: `export SVC_ROUTER_API_KEY=$(npx svc-router keys create --data ${cli.dataDir})` },
     ])
   })
 
@@ -454,7 +454,7 @@ describe('the provider', () => {
     expect(await found(failing.baseUrl)).toMatchObject([
       {
         code: 'cooling',
-        what: `the only backend of svc-router/frontier is skipped: ${openNotes.failing}, ${openNotes.rate}, or it is ${heldNote}`,
+        what: `the only backend of svc-router/frontier is skipped: ${openNotes.failing}, ${openNotes.slow}, ${openNotes.rate}, or it is ${heldNote}`,
       },
     ])
   })

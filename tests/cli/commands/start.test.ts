@@ -82,7 +82,7 @@ test('sign-in-link creates such a link for any account, at the address of the ru
   const { code, out, err } = await cli.say('sign-in-link', '--account', 'team-a')
   expect(code).toBe(0)
   expect(out).toMatch(/^http:\/\/127\.0\.0\.1:8788\/sign-in\/link\?token=[\w-]{43}$/)
-  expect(err).toContain('No service runs with this data folder')
+  expect(err).toContain('No service is running with this data folder')
   expect(cli.proofs[0]!.accountId).toBe(cli.store.accounts[0]!.id)
 })
 
@@ -184,7 +184,7 @@ test.each(['openFailure', 'startFailure'] as const)(
     const started = cli.say('start')
     setTimeout(() => (cli[step] = undefined), 100)
     const { code, out, err } = await started
-    expect([code, err]).toEqual([0, expect.stringContaining('note: the database does not answer; the start waits')])
+    expect([code, err]).toEqual([0, expect.stringContaining('note: the database does not answer; waiting for it')])
     expect(err.match(/note:/g)).toHaveLength(1)
     expect(out).toContain('ready')
   },

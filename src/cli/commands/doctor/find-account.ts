@@ -96,7 +96,7 @@ function findUpstream({ model }: Subject, models: Answer, { command, isOwn }: Wo
       blocks: true,
     }
   // Only operators may learn which of these applies.
-  const why = `${openNotes.failing}, ${openNotes.rate}, or it is ${heldNote}`
+  const why = `${openNotes.failing}, ${openNotes.slow}, ${openNotes.rate}, or it is ${heldNote}`
   return { code: 'cooling', what: `${who} of ${model} is ${notAsked}: ${why}`, fix: test, blocks: true }
 }
 

@@ -25,7 +25,7 @@ export function findKeyOffline(
   return finding(
     'key_malformed',
     `${keyVariable} does not contain a key of this service: ${what}`,
-    reporter.isOwn ? `use the first key: ${reporter.keyCommand}` : `copy the whole key again: ${reporter.keyCommand}`,
+    reporter.isOwn ? `set a valid one: ${reporter.keyCommand}` : `copy the whole key again: ${reporter.keyCommand}`,
   )
 }
 
