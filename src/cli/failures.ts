@@ -76,8 +76,8 @@ const refusedChanges: RefusedChanges = {
   ],
   key_already_revoked: ['this key is already revoked', 'see the keys: {keys list}'],
   budget_invalid: [
-    'a budget must count the account, one of its keys, or an existing profile, and its limit must be 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens',
-    'for example --usd 20',
+    'a budget must apply to the account, one of its keys, or an existing profile, and its limit must be 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens',
+    'for example --usd 20; see the profiles: {check}',
   ],
   budget_limit: [
     `the maximum is reached: an account can set ${maxBudgetsPerSetter} budgets for itself, and operators can set ${maxBudgetsPerSetter} for it`,

@@ -19,12 +19,12 @@ const figureTexts: Readonly<Record<ReplayFigureName, string>> = {
 }
 
 const leftOutTexts: Readonly<Record<LeftOutReason, string>> = {
-  unfinished: 'did not end',
-  fusion: 'were fusions',
-  rejected: 'were rejected for their content',
-  canceled: 'were canceled by their clients',
-  own_routing: 'had their own routing preferences',
-  without_kind: 'do not say what kind of request it was (earlier versions)',
+  unfinished: 'unfinished',
+  fusion: 'answered by fusion',
+  rejected: 'rejected for content',
+  canceled: 'canceled by the client',
+  own_routing: 'with routing preferences in the request',
+  without_kind: 'without a recorded kind of request (earlier versions)',
 }
 
 const unseenTexts: Readonly<Record<UnseenReason, string>> = {
@@ -79,7 +79,7 @@ function linesOf(report: ReplayReport, assumesCapacity: boolean): readonly strin
     )
   }
   if (report.unpriced.length > 0)
-    lines.push(`The cost is unknown: ${report.unpriced.join(', ')} has no price. Set usd_per_million.`)
+    lines.push(`The cost is unknown, because there is no price for ${report.unpriced.join(', ')}. Set usd_per_million.`)
   if (report.recordedOtherwise)
     lines.push(
       'RECORDED differs a lot from CONFIGURED: the settings or the load were probably different at the time of the records.',

@@ -33,15 +33,15 @@ export function scopeName({ scope, subject }: Pick<BudgetKind, 'scope' | 'subjec
   return scope === 'key' ? `the key ${subject}` : `the profile ${subject}`
 }
 
-/** The name of a budget for the sender of a request that it counts, short because messages are: `The monthly budget of this key`. */
+/** The name of a budget for the sender of a request that it counts, short because messages are: `The monthly budget for this key`. */
 export function ownBudgetName(budget: Pick<Budget, 'scope' | 'subject' | 'window' | 'rolling' | 'setBy'>): string {
   if (budget.scope === 'profile') return `${prefixOf(budget)} for ${budget.subject}`
-  return `${prefixOf(budget)} of this ${budget.scope}`
+  return `${prefixOf(budget)} for this ${budget.scope}`
 }
 
-/** Such as `The monthly budget of this account`, or `The operator’s daily budget of the key key_…`. */
+/** Such as `The monthly budget for this account`, or `The operator’s daily budget for the key key_…`. */
 export function budgetName(budget: Pick<Budget, 'scope' | 'subject' | 'window' | 'rolling' | 'setBy'>): string {
-  return `${prefixOf(budget)} of ${scopeName(budget)}`
+  return `${prefixOf(budget)} for ${scopeName(budget)}`
 }
 
 function prefixOf(budget: Pick<Budget, 'window' | 'rolling' | 'setBy'>): string {

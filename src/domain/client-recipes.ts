@@ -53,7 +53,8 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `export ${claudeKeyVariable}="$${clientConfig.keyVariable}"`,
         `unset ${claudeOtherVariables.join(' ')}`,
       ),
-    place: 'Run these lines in the shell that starts Claude Code. Or run one command: eval "$({again})"',
+    place:
+      'Run these lines in the shell that starts Claude Code. Or, where svc-router is installed, run one command: eval "$({again})"',
     next: 'claude',
   },
   {
@@ -76,7 +77,8 @@ export const clientRecipes: readonly ClientRecipe[] = [
         `export AIDER_OPENAI_API_KEY="$${keyVariable}"`,
         'export AIDER_SHOW_MODEL_WARNINGS=false',
       ),
-    place: 'Run these lines in the shell that starts aider. Or run one command: eval "$({again})"',
+    place:
+      'Run these lines in the shell that starts aider. Or, where svc-router is installed, run one command: eval "$({again})"',
     next: 'aider',
   },
   {
@@ -182,7 +184,8 @@ export const clientRecipes: readonly ClientRecipe[] = [
         "  -H 'content-type: application/json' \\",
         `  -d '${JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }] })}'`,
       ),
-    place: 'This command works in bash, zsh, and other POSIX shells. Or run one command: {again} | sh',
+    place:
+      'This command works in bash, zsh, and other POSIX shells. Or, where svc-router is installed, run one command: {again} | sh',
     next: 'paste the command into your terminal',
   },
 ]

@@ -69,7 +69,7 @@ export const errorCatalog = {
     ...invalid,
     status: 404,
     message:
-      'There is no record of a request with this ID. Records expire, and requests that were not accepted have none. Check the ID, and use a key of the account that sent the request.',
+      'There is no record of a request with this ID. Records expire, and requests that were not accepted have none. Check the ID, and use a key from the account that sent the request.',
   },
   context_length_exceeded: {
     ...invalid,
@@ -92,7 +92,7 @@ export const errorCatalog = {
   headers_too_large: {
     ...invalid,
     status: 431,
-    message: 'The headers of this request are too large or too many. Send fewer or shorter ones.',
+    message: 'This request has too many headers, or they are too large. Send fewer or shorter ones.',
   },
   request_timeout: {
     ...invalid,
@@ -114,7 +114,7 @@ export const errorCatalog = {
   websocket_queue_full: {
     ...limited,
     message:
-      'The requests queued on this connection are too many or too large, or those on all WebSockets of this account are too large together. Wait for a response to finish.',
+      'The requests queued on this connection are too numerous or too large, or those on all WebSockets of this account are too large in total. Wait for a response to finish.',
   },
   not_found: {
     ...invalid,
@@ -240,7 +240,7 @@ export const errorCatalog = {
     signals: 'none',
     action: 'providersUrl',
     message:
-      'Every provider rejected the credential that we sent to it. Your svc-router key is fine. Tell the operator, or test your own providers and replace their credentials:',
+      'Every provider rejected the credential that we sent to it, or says that its credit is used up. Your svc-router key is fine. Tell the operator, or test your own providers to see why:',
   },
   upstream_misconfigured: {
     status: 502,

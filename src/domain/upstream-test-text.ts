@@ -9,8 +9,8 @@ interface TestWords {
 const words: Readonly<Record<AttemptOutcome, TestWords>> = {
   answered: { what: 'The provider answered.', next: '' },
   rejected_credentials: {
-    what: 'The provider rejected the credential.',
-    next: 'Check that the key is complete, active, and belongs to this provider.',
+    what: 'The provider rejected the credential, or your credit there is used up.',
+    next: 'Check that the key is complete and active, that it belongs to this provider, and that you have credit there.',
   },
   rejected_content: {
     what: 'The provider rejected the test request.',

@@ -482,7 +482,11 @@ describe('upstream', () => {
 
   test.each([
     ['answered', 0, 'The provider answered. Next: '],
-    ['rejected_credentials', 4, ' rejected the credential. Next: '],
+    [
+      'rejected_credentials',
+      4,
+      ' rejected the credential, or your credit there is used up. If it is, add credit. Otherwise, next: ',
+    ],
     ['unreachable', 5, 'The provider cannot be reached.'],
     ['timeout', 5, 'The provider did not answer in time.'],
     ['rejected_content', 1, 'The provider rejected the test request.'],
@@ -515,7 +519,7 @@ describe('requests', () => {
     cli.records.push(record)
     const { code, out } = await cli.say('request', 'req_1')
     expect(code).toBe(0)
-    expect(out).toMatch(/attempt 1 +a, server_error, 503, 11 ms/)
+    expect(out).toMatch(/attempt 1 +a, server error, 503, 11 ms/)
     expect(out).toMatch(/attempt 2 +b, answered, 200, 40 ms, up-1/)
     expect(out).toMatch(/tokens +3 in, 5 out \(estimated\)/)
     expect(JSON.parse((await cli.say('request', 'req_1', '--json')).out)).toEqual(record)

@@ -161,7 +161,7 @@ describe('budgets of keys and profiles', () => {
     const refused = await readAnswer(await service.chat({}, bearer))
     expect(refused.status).toBe(402)
     expect(refused.text).toMatch(
-      /The sliding 5-hour budget of this key has [\d.]+ of 0.01 USD left\. This request needs at least [\d.]+ USD. Send a shorter request, or raise the budget: http/,
+      /The sliding 5-hour budget for this key has [\d.]+ of 0.01 USD left\. This request needs at least [\d.]+ USD. Send a shorter request, or raise the budget: http/,
     )
     expect(refused.text).toContain(`"key":"${stored.id}"`)
     await budget({

@@ -58,7 +58,7 @@ export const adminTokensCreate: Command = {
 
 export const adminTokensList: Command = {
   name: 'admin-tokens list',
-  summary: `List the tokens of the admin API, including expired and revoked ones, newest first, at most ${maxListedTokens}.`,
+  summary: `List the tokens for the admin API, including expired and revoked ones, newest first, at most ${maxListedTokens}.`,
   arguments: [],
   options: [],
   example: 'admin-tokens list',
@@ -91,7 +91,7 @@ export const adminTokensList: Command = {
 
 export const adminTokensRevoke: Command = {
   name: 'admin-tokens revoke',
-  summary: 'Revoke a token of the admin API permanently.',
+  summary: 'Permanently revoke a token for the admin API.',
   arguments: ['ID'],
   options: [{ name: 'yes', summary: 'Required: revoking a token cannot be undone.' }],
   example: 'admin-tokens revoke ID --yes',

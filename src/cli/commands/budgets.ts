@@ -107,7 +107,7 @@ export const budgetsList: Command = {
 
 export const budgetsRemove: Command = {
   name: 'budgets remove',
-  summary: 'Remove a budget of an account.',
+  summary: 'Remove a budget from an account.',
   arguments: ['ID'],
   options: [accountOption],
   example: 'budgets remove ID',
@@ -153,7 +153,7 @@ function isWindow(text: string): text is BudgetWindow {
 }
 
 function describe(budget: Budget): string {
-  return `${windowName(budget)} budget of ${scopeName(budget)}`
+  return `${windowName(budget)} budget for ${scopeName(budget)}`
 }
 
 function budgetJson({ id, accountId, scope, subject, unit, window, rolling, limit, setBy }: Budget) {

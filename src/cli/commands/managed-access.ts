@@ -195,7 +195,7 @@ function review(verb: string, decision: 'approved' | 'rejected', summary: string
           text: request.id,
           json: request,
           talk: [
-            `The request of ${request.accountId} is ${decision}. Running servers apply this within a second.`,
+            `The request from ${request.accountId} is ${decision}. Running servers apply this within a second.`,
             `Next: ${invocation.command('managed-access status')}`,
           ],
         }

@@ -32,7 +32,7 @@ export const requests: Command = {
       shape: whole(1, maxLimit, defaultLimit),
       summary: `How many requests to list, or sessions with --sessions, or rows with --refused: at most ${maxLimit}. Default ${defaultLimit}. Has no effect with --cache.`,
     },
-    { ...accountOption, summary: 'Only requests of this account. Default: all accounts, except with --sessions.' },
+    { ...accountOption, summary: 'Only requests from this account. Default: all accounts, except with --sessions.' },
     {
       name: 'refused',
       summary: `Instead, show how many requests were rejected in the last ${refusedDays} days, by error. Rejected requests have no records.`,

@@ -285,7 +285,7 @@ function advice(
   if (worst === undefined)
     return `${results.length === 1 ? 'The provider' : 'Each provider'} answered. Next: ${command('requests')}`
   if (authOutcomes.includes(worst.outcome))
-    return `The provider of ${worst.id} rejected the credential. Next: ${command(`upstream remove ${worst.id} --yes`)}, then add it again with a working one.`
+    return `The provider ${worst.id} rejected the credential, or your credit there is used up. If it is, add credit. Otherwise, next: ${command(`upstream remove ${worst.id} --yes`)}, then add it again with a working credential.`
   const { what, next } = describeUpstreamTest(worst)
   return `${worst.id}: ${what} ${next} See its settings: ${command('upstream list')}`
 }

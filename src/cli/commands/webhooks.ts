@@ -18,7 +18,7 @@ const testWaitMs = 16_000
 
 export const webhooksAdd: Command = {
   name: 'webhooks add',
-  summary: 'Add a webhook: a URL that receives the budget alerts of an account. Prints the signing secret, once.',
+  summary: 'Add a webhook: a URL that receives the budget alerts for an account. Prints the signing secret, once.',
   arguments: ['URL'],
   options: [accountOption],
   example: 'webhooks add https://hooks.example.com/svc-router',
@@ -27,7 +27,7 @@ export const webhooksAdd: Command = {
     return invocation.withStore(async ({ webhooks, account }) => {
       const added = await addWebhook(webhooks(), (await account()).id, url)
       return withSecret(added, [
-        `The webhook ${added.webhook.id} gets the alerts of all budgets of the account. The secret is not shown again.`,
+        `The webhook ${added.webhook.id} gets the alerts for all budgets of the account. The secret is not shown again.`,
         `Next: ${invocation.command(`webhooks test ${added.webhook.id}`)}`,
       ])
     })
@@ -119,7 +119,7 @@ export const webhooksRotate: Command = {
 
 export const webhooksRemove: Command = {
   name: 'webhooks remove',
-  summary: 'Remove a webhook of an account, and delete the messages that are waiting for it.',
+  summary: 'Remove a webhook from an account, and delete the messages that are waiting for it.',
   arguments: ['ID'],
   options: [accountOption],
   example: 'webhooks remove ID',

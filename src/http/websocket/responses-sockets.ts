@@ -122,7 +122,7 @@ export class ResponsesSockets {
       throw this.#useHttp(`This account has reached its limit of ${maxOfAccount} open WebSockets.`)
     }
     if (!this.#share.has(accountId)) {
-      throw this.#useHttp('This server has reached its limit of open WebSockets, in total or for this account.')
+      throw this.#useHttp('This server has reached its limit on open WebSockets, in total or for this account.')
     }
   }
 

@@ -13,7 +13,7 @@ import type { WebDeps } from '../web-deps.ts'
 const adminErrors = {
   token_missing: [401, 'Send "Authorization: Bearer" with a token of the admin API.'],
   token_invalid: [401, 'The token is unknown, expired, or revoked. Create one: svc-router admin-tokens create.'],
-  account_key: [401, 'This is an API key of an account. The admin API needs a token: svc-router admin-tokens create.'],
+  account_key: [401, 'This is an API key for an account. The admin API needs a token: svc-router admin-tokens create.'],
   scope_missing: [403, 'The token may only read. Use one with the scope write.'],
   not_found: [404, 'There is nothing with this path or ID. See /admin/v1/openapi.json.'],
   method_not_allowed: [405, 'This path does not support that method. See /admin/v1/openapi.json.'],
@@ -67,7 +67,7 @@ const refusals: Partial<Readonly<Record<AccountsErrorCode, readonly [status: num
   addresses_invalid: [422, `A key can have 1 to ${maxNetworks} IPv4 or IPv6 addresses or networks.`],
   budget_invalid: [
     422,
-    'A budget must count the account, one of its keys, or an existing profile. Its limit must be 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens.',
+    'A budget must apply to the account, one of its keys, or an existing profile. Its limit must be 0.01 to 1,000,000 USD or 1,000 to 1,000,000,000,000 tokens.',
   ],
   budget_limit: [
     409,

@@ -66,7 +66,7 @@ function keyRow(
       >${limits === undefined ? '' : html`<br /><span class="faint">limits: ${limits}</span>`}${budgetLines(budgets)}
     </div>
     <div class="actions">
-      <a href="/usage?key=${key.id}">Usage<span class="unseen"> of ${key.name}</span></a>
+      <a href="/usage?key=${key.id}">Usage<span class="unseen"> for ${key.name}</span></a>
       <a href="${path}/limits">Limits<span class="unseen"> for ${key.name}</span></a>
       ${state === 'active' ? rotateForm(key, signedIn) : ''} ${revokeForm(key.name, `${path}/revoke`, signedIn)}
     </div>

@@ -7,7 +7,7 @@ const notices = {
   'had-account': 'This address already has an account. You are signed in to it.',
   'email-added': 'The address was added. You can now use it to sign in.',
   'email-removed': 'The address was removed.',
-  'key-limit': 'You are signed in. The account has reached its limit of keys: revoke one, then create a new one.',
+  'key-limit': 'You are signed in. The account has reached its limit on keys: revoke one, then create a new one.',
   'key-revoked': 'The key was revoked. All servers reject it within a second.',
   'key-limited': 'The limits were saved. They apply on all servers within a second.',
   'budget-set': 'The budget was set. It applies on all servers within a second.',

@@ -101,7 +101,7 @@ export const accessHelp = {
     },
   },
   budget_exceeded: {
-    why: 'A budget of the account, the key, or the profile cannot cover this request. Before we send a request, we reserve its highest possible cost in the budget: the whole input and as much output as the output limit allows, at the highest prices of the backends that may answer. This reservation is a hold. If the request sets no output limit, we set the highest one that the budget can cover. We lower the limit of a Messages request in the same way. We never lower a limit below 1,024 tokens: we reject the request instead. When the request ends, we charge its cost and release the rest. If a provider received the request but its answer did not begin, the cost is unknown, and we charge up to the highest possible one. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
+    why: 'A budget for the account, the key, or the profile cannot cover this request. Before we send a request, we reserve its highest possible cost in the budget: the whole input and as much output as the output limit allows, at the highest prices among the backends that may answer. This reservation is a hold. If the request sets no output limit, we set the highest one that the budget can cover. We lower the limit of a Messages request in the same way. We never lower a limit below 1,024 tokens: we reject the request instead. When the request ends, we charge its cost and release the rest. If a provider received the request but its answer did not begin, the cost is unknown, and we charge up to the highest possible one. In the error, `budget` shows which budget it is and how much of it is spent and held, and `resets_at` gives the time when more becomes available.',
     fix: [
       'Raise the budget: open Budgets and choose “Change the limit” next to it. The change applies within a second. If the operator set it, ask them to raise it.',
       'Or lower the highest possible cost: send a shorter request, or one with a lower output limit. If this cost is more than the whole limit, waiting does not help.',
@@ -122,7 +122,7 @@ export const accessHelp = {
         resetsAtMs: 1_796_083_200_000,
       },
       words: {
-        budget: 'The monthly budget of this account',
+        budget: 'The monthly budget for this account',
         left: '0.06',
         limit: '20.00 USD',
         need: '0.14 USD',
@@ -153,7 +153,7 @@ export const accessHelp = {
         resetsAtMs: 1_796_083_200_000,
       },
       words: {
-        budget: 'The daily budget of this account',
+        budget: 'The daily budget for this account',
         spent: '1.20 USD',
         limit: '5.00 USD',
         held: '3.70 USD',
@@ -169,7 +169,7 @@ export const accessHelp = {
       'Or ask the operator to set the price of a backend (`usd_per_million`).',
     ],
     at: budgets,
-    example: { words: { budget: 'The monthly budget of this account', profile: 'svc-router/frontier' } },
+    example: { words: { budget: 'The monthly budget for this account', profile: 'svc-router/frontier' } },
   },
   rate_limit_exceeded: {
     why: 'A per-minute limit was reached. It is one of these: the plan’s limit, the key’s own limit, the limit for requests that do not count toward the quota (such as listing models), the limit for missing or rejected keys from one address, or the limit for bytes sent in rejected requests. The message says which one. The plan’s limit uses a sliding 60-second window, not clock minutes.',
@@ -202,9 +202,9 @@ export const accessHelp = {
     example: { action: 'providersUrl', words: { profile: 'svc-router/frontier', next: 'Connect one' } },
   },
   upstream_credentials_rejected: {
-    why: 'Every provider that could have answered rejected the credential that we sent to it, for this request or shortly before. Your svc-router key is valid.',
+    why: 'Every provider that could have answered rejected the credential that we sent to it, or reported that its credit is used up, for this request or shortly before. Your svc-router key is valid.',
     fix: [
-      'Find the provider whose test fails, remove it, and connect it again with a working credential.',
+      'Find the provider whose test fails. If its credit or quota is used up, add credit at the provider. Otherwise, remove it, and connect it again with a working credential.',
       'If the provider now accepts the credential, wait up to 25 seconds, then send the request again.',
       'If the operator of the service configured the provider, send them the request ID through [support](/support).',
     ],

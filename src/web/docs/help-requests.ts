@@ -13,7 +13,7 @@ export const requestHelp = {
   invalid_json: {
     why: 'The body is not a single JSON object in UTF-8.',
     fix: [
-      'If the message says why, fix that. Otherwise, check the syntax. Common causes are shell quoting, a trailing comma, or a truncated body.',
+      'If the message says why, fix that. Otherwise, check the syntax. Common causes are shell quoting, a trailing comma, and a truncated body.',
       'Use a JSON library instead of building the JSON from strings.',
     ],
     example: { words: { where: ': it ended early' } },
@@ -93,7 +93,7 @@ export const requestHelp = {
   },
   request_not_found: {
     why: 'This account has no record of a request with this ID. Records are stored for 90 days unless the operator configures another period. Requests that the service did not accept, such as those with an invalid key, are not recorded.',
-    fix: ['Check the ID in the response header `X-Request-Id`.', 'Use a key of the account that sent the request.'],
+    fix: ['Check the ID in the response header `X-Request-Id`.', 'Use a key from the account that sent the request.'],
     at: { path: '/activity', name: 'Activity' },
     example: {},
   },
@@ -131,7 +131,7 @@ export const requestHelp = {
     example: { param: 'content-type' },
   },
   headers_too_large: {
-    why: 'The headers exceed the size limit. Common causes are cookies from another site or a token repeated in a header.',
+    why: 'The headers exceed the size limit. Common causes are cookies from another site and a token repeated in a header.',
     fix: ['Send only the headers that the request needs.'],
     example: {},
   },
@@ -150,7 +150,7 @@ export const requestHelp = {
     example: { words: { method: 'GET', allowed: 'POST' } },
   },
   upgrade_required: {
-    why: 'A WebSocket could not be opened: the account or the server has reached its limit of WebSockets, or this path does not support them. The message says which.',
+    why: 'A WebSocket could not be opened: the account or the server has reached its limit on WebSockets, or this path does not support them. The message says which.',
     fix: [
       'If a limit was reached, close unused connections. Otherwise, connect to `/v1/responses`.',
       'Or use HTTP with `"stream": true`.',
@@ -172,7 +172,7 @@ export const requestHelp = {
     example: { words: { minutes: 60 } },
   },
   websocket_queue_full: {
-    why: 'The requests queued on this WebSocket are too many or too large, or all WebSockets of your account together hold too much data. In the last case, we close the connection. A WebSocket answers one request at a time.',
+    why: 'The requests queued on this WebSocket are too numerous or too large, or all WebSockets of your account together hold too much data. In the last case, we close the connection. A WebSocket answers one request at a time.',
     fix: [
       'Wait for a response to finish before you send more requests.',
       'If the connection was closed, open a new one and send the requests one at a time.',

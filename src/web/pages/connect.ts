@@ -66,7 +66,10 @@ async function showClient(visit: Visit): Promise<Response> {
         ${codeSample('configuration', recipe.write(clientConfig))}
         ${
           started.includes(recipe.name)
-            ? html`<p>Or start ${recipe.title} with svc-router and leave your configuration unchanged:</p>
+            ? html`<p>
+                  Or, where svc-router is installed, start ${recipe.title} with it and leave your configuration
+                  unchanged:
+                </p>
                 ${codeSample('run', `npx svc-router run ${recipe.name} --url ${deps.baseUrl}`)}`
             : ''
         }

@@ -70,7 +70,7 @@ async function show(visit: AccountVisit, problem?: string): Promise<Response> {
 function askForm({ signedIn }: AccountVisit, made: number): Html {
   if (made >= maxRequestsPerAccount)
     return html`<p>
-      This account has reached its limit of requests for managed access. <a href="/support">Contact support</a>.
+      This account has reached its limit on requests for managed access. <a href="/support">Contact support</a>.
     </p>`
   return html`<p>You have not requested managed access. The operator approves or rejects each request.</p>
     <form method="post" action="${path}">${csrfInput(signedIn)}<button>Request a review</button></form>`
@@ -130,7 +130,7 @@ async function ask(visit: AccountVisit): Promise<Response> {
     if (!(error instanceof AccountsError && error.code === 'managed_request_open')) throw error
     return show(
       visit,
-      'This account already has an open request for managed access, or it has reached the limit of such requests.',
+      'This account already has an open request for managed access, or it has reached the limit on such requests.',
     )
   }
   return redirect(withNotice(path, 'managed-asked'))

@@ -46,7 +46,7 @@ async function showPricing(visit: Visit): Promise<Response> {
           <li>
             Each answered request counts once, no matter how many providers were tried. A request also counts if its
             answer is interrupted, or if your client disconnects or times out after a provider was called. Rejected
-            requests, and other requests that fail before an answer begins, do not count toward the month.
+            requests, and other requests that fail before an answer begins, do not count toward the monthly quota.
           </li>
           ${profiles
             .filter(({ quotaUnits }) => quotaUnits !== 1)

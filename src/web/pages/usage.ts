@@ -194,7 +194,7 @@ function onlyNote(span: Span, names: Names): Html {
     Only
     requests${keyId === undefined ? '' : html` with the key <strong>${names.key(keyId)}</strong>`}${
       session === undefined ? '' : html` in session <code>${session}</code>`
-    }. <a href="/activity${filterOf(span)}">See them</a> · <a href="/usage">Usage of all requests</a>
+    }. <a href="/activity${filterOf(span)}">See them</a> · <a href="/usage">Usage for all requests</a>
   </p>`
 }
 

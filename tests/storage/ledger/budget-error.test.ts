@@ -25,7 +25,7 @@ function refusal(changes: Partial<Budget>, spent: number): string {
 
 test('says what is left, what is needed, when to try again, and where to raise the budget', () => {
   expect(refusal({}, 19.94 * nanoPerUsd)).toBe(
-    'The monthly budget of this account has 0.06 of 20.00 USD left. This request needs at least 0.25 USD. Wait until Dec 1 at 00:00 UTC, or raise the budget: https://svc-router.example.com/account/budgets',
+    'The monthly budget for this account has 0.06 of 20.00 USD left. This request needs at least 0.25 USD. Wait until Dec 1 at 00:00 UTC, or raise the budget: https://svc-router.example.com/account/budgets',
   )
 })
 

@@ -111,7 +111,7 @@ function findFailing(
   const who = connected === 1 ? 'the only backend' : `${broken} of ${connected} backends`
   return {
     code: 'failing',
-    what: `${who} of ${model} failed ${broken === 1 ? 'its' : 'their'} last request${connected - usable > 0 ? ` or ${connected === 1 ? 'is' : 'are'} ${notAsked}` : ''}`,
+    what: `${who} of ${model} failed ${broken === 1 ? 'its' : 'their'} last request${connected - usable > 0 ? ` or ${broken === 1 ? 'is' : 'are'} ${notAsked}` : ''}`,
     fix: isOwn ? testOwn(command) : 'try again; if it keeps failing, see the status page of the service',
     blocks: false,
   }

@@ -24,7 +24,7 @@ export function findKeyOffline(
       : describeMalformedKey(text).replace(/\.$/, '').replace(/^T/, 't')
   return finding(
     'key_malformed',
-    `${keyVariable} does not contain a key of this service: ${what}`,
+    `${keyVariable} does not contain a key for this service: ${what}`,
     reporter.isOwn ? `set a valid one: ${reporter.keyCommand}` : `copy the whole key again: ${reporter.keyCommand}`,
   )
 }
