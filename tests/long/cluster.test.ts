@@ -102,7 +102,10 @@ test.runIf(hasCluster('nodes behind HAProxy on PostgreSQL under Patroni'))(
       expect(seen.filter(({ isDelivered }) => isDelivered).length).toBeLessThanOrEqual(world.provider.counts().requests)
       const calm = seen.filter(({ sentMs }) => sentMs > calmFromMs + 5_000)
       expect(calm.filter(({ status }) => status === 0 || status >= 500)).toEqual([])
-      expect(calm.filter(({ isDelivered }) => isDelivered).length).toBeGreaterThan(100)
+      // Clients of the other groups may all be waiting for their next minute or month.
+      const groupsAtWork = groups.filter(({ isRotating }) => isRotating)
+      const clientsAtWork = groupsAtWork.reduce((sum, { accounts, clientsEach }) => sum + accounts * clientsEach, 0)
+      expect(calm.filter(({ isDelivered }) => isDelivered).length).toBeGreaterThan(clientsAtWork)
     } finally {
       await world.stop()
     }
