@@ -106,6 +106,12 @@ interface StoreUse {
   readonly settings?: 'in force' | 'as stored'
 }
 
+export interface InvocationOptions {
+  readonly needsCredentials: boolean
+  /** Whether a command, such as `keys rotate ID`, has the option `--account`. */
+  readonly takesAccount: (text: string) => boolean
+}
+
 /** One invocation of a command. */
 export class Invocation {
   readonly line: CommandLine
@@ -115,17 +121,25 @@ export class Invocation {
   config: Config | undefined
 
   readonly #needsCredentials: boolean
+  readonly #takesAccount: (text: string) => boolean
 
-  constructor(line: CommandLine, terminal: SafeTerminal, ports: CliPorts, needsCredentials: boolean) {
+  constructor(
+    line: CommandLine,
+    terminal: SafeTerminal,
+    ports: CliPorts,
+    { needsCredentials, takesAccount }: InvocationOptions,
+  ) {
     this.#needsCredentials = needsCredentials
+    this.#takesAccount = takesAccount
     this.line = line
     this.terminal = terminal
     this.ports = ports
   }
 
-  /** A command that can be pasted, with the same configuration and data folder. */
+  /** A command that can be pasted, with the same configuration, data folder, and account. */
   command(text: string): string {
-    const kept = ['config', 'data'].flatMap((name) => {
+    const names = ['config', 'data', ...(this.#takesAccount(text) ? [accountOption.name] : [])]
+    const kept = names.flatMap((name) => {
       const value = this.line.option(name)
       return value === undefined ? [] : [`--${name} ${quoteForShell(value)}`]
     })

@@ -2,7 +2,7 @@ import { ConfigError } from '../config/problems.ts'
 import { nearest } from '../domain/profiles.ts'
 import { counted } from '../runtime/counted.ts'
 import { commonOptions, ownArguments, readCommandLine } from './command-line.ts'
-import { Invocation, program, type Command } from './command.ts'
+import { accountOption, Invocation, program, type Command } from './command.ts'
 import { commands } from './commands.ts'
 import { CommandError, exitCodes, explain, type ExitCode, type CommandFailure } from './failures.ts'
 import { writeGroup, writeHelp, writeOverview } from './help.ts'
@@ -38,7 +38,10 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
       tell.out(writeHelp(command))
       return exitCodes.ok
     }
-    invocation = new Invocation(line, tell, ports, command.needsCredentials === true)
+    invocation = new Invocation(line, tell, ports, {
+      needsCredentials: command.needsCredentials === true,
+      takesAccount,
+    })
     const result = await command.run(invocation)
     if (result.json !== undefined && json) tell.json(result.json)
     else if (result.text !== '') tell.out(result.text)
@@ -102,12 +105,22 @@ const absent: ReadonlyMap<string, readonly [what: string, fix: string]> = new Ma
   ],
 ])
 
-function findNamed(words: readonly string[]): { command: Command; rest: readonly string[] } {
+function findExact(words: readonly string[]): { command: Command; rest: readonly string[] } | undefined {
   for (const count of [2, 1]) {
     const name = words.slice(0, count).join(' ')
     const command = commands.find((known) => known.name === name)
     if (command !== undefined) return { command, rest: words.slice(count) }
   }
+  return undefined
+}
+
+function takesAccount(text: string): boolean {
+  return findExact(text.split(' '))?.command.options.some(({ name }) => name === accountOption.name) === true
+}
+
+function findNamed(words: readonly string[]): { command: Command; rest: readonly string[] } {
+  const found = findExact(words)
+  if (found !== undefined) return found
   const instead = absent.get(words[0] ?? '')
   if (instead !== undefined) throw new CommandError(exitCodes.usage, ...instead)
   const typed = words.slice(0, 2).filter((word) => !word.startsWith('-'))

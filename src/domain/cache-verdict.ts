@@ -63,7 +63,7 @@ export function describeVerdict(verdict: CacheVerdict): string {
   const words = describeReason(verdict)
   if (before === 0 || read === undefined) return words
   const write = (tokens: number): string => tokens.toLocaleString('en')
-  const missed = expected < before ? `, ${write(expected)} of them expected from this backend` : ''
+  const missed = expected < before ? `, of which this backend was expected to read ${write(expected)}` : ''
   return `${words}: ${write(read)} tokens read, ${write(before)} in the previous prompt${missed}`
 }
 

@@ -174,6 +174,12 @@ describe('keys', () => {
     expect(err).not.toContain(out)
   })
 
+  test('a printed command names the same account, if the command has that option', async () => {
+    await cli.say('accounts', 'create', 'team a')
+    const { err } = await cli.say('keys', 'create', '--account', 'team a')
+    expect(err).toContain(`npx svc-router keys list --data ${cli.dataDir} --account 'team a'`)
+  })
+
   test('list shows hints and states but no key, and the same data with --json', async () => {
     const { out: key } = await cli.say('keys', 'create', '--name', 'laptop')
     const table = await cli.say('keys', 'list')

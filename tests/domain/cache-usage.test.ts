@@ -24,7 +24,7 @@ test('reasons of one key and client become one line, the most frequent miss firs
 test('a verdict is one line with its figures', () => {
   const verdict = { reason: 'item', item: 14, before: 90_000, expected: 20_000, read: 19_968, client: 'codex' } as const
   expect(describeVerdict(verdict)).toBe(
-    'item 14 changed: 19,968 tokens read, 90,000 in the previous prompt, 20,000 of them expected from this backend',
+    'item 14 changed: 19,968 tokens read, 90,000 in the previous prompt, of which this backend was expected to read 20,000',
   )
   expect(describeVerdict({ reason: 'first', before: 0, expected: 0, read: 0, client: 'other' })).toBe(
     'no earlier request began like this one',

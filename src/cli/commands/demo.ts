@@ -16,7 +16,7 @@ const names = demos.map(({ name }) => name)
 /** Shows a promise of the service with real requests to a service of its own (contract 33.11). */
 export const demo: Command = {
   name: 'demo',
-  summary: `Show a feature at work, with simulated providers: ${names.join(', ')}. Does not use your configuration or data.`,
+  summary: `Show a feature at work: ${names.join(', ')}. Uses simulated providers, and does not use your configuration or data.`,
   arguments: ['[NAME]'],
   options: [
     {

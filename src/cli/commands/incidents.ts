@@ -9,7 +9,7 @@ const updateText = textUpTo(maxTextCharacters, 'We are investigating.')
 
 export const incidentsOpen: Command = {
   name: 'incidents open',
-  summary: `Open an incident on the status page. TITLE can have ${maxTitleCharacters} characters, and TEXT ${maxTextCharacters}.`,
+  summary: `Open an incident on the status page. TITLE can have up to ${maxTitleCharacters} characters, and TEXT up to ${maxTextCharacters}.`,
   arguments: ['TITLE', 'TEXT'],
   shapes: { TITLE: textUpTo(maxTitleCharacters, 'Slow responses'), TEXT: updateText },
   options: [

@@ -17,7 +17,7 @@ const reachCodes = ['refused', 'unresolved', 'unreachable', 'timeout', 'certific
 
 export const runAgent: Command = {
   name: 'run',
-  summary: `Start a coding agent with the service as its provider: ${names.join(', ')}. Does not change the agent's configuration files.`,
+  summary: `Start a coding agent (${names.join(', ')}) with the service as its provider. Does not change the agent's configuration files.`,
   arguments: ['AGENT'],
   passesOn: 'AGENT ARGUMENTS…',
   options: [

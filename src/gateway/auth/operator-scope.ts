@@ -37,7 +37,11 @@ export function assertManagedScope(body: JsonObject): void {
   const { prompt, n, store, messages } = body
   if (typeof prompt === 'object' && prompt !== null) throw outOfScope('prompt')
   // For responses, `store` is handled by us and never forwarded as true.
-  if (store === true && messages !== undefined) throw outOfScope('store')
+  if (store === true && messages !== undefined)
+    throw invalidRequest(
+      'store',
+      'With managed access, providers do not store chat completions. Send the request without "store": true.',
+    )
   if (typeof n === 'number' && n > 1)
     throw invalidRequest('n', 'With managed access, each request returns one answer: n must be 1.')
   const other = otherModelsIn(body) ?? dataSourcesIn(body)

@@ -16,7 +16,7 @@ export function cacheCard(groups: readonly CacheGroup[], names: Names): Html | s
   const misses = missesIn(groups)
   return html`<section class="card">
       <h2>Prompt caches</h2>
-      <p>A miss is a request with less than 75% of its session’s previous prompt from a cache.</p>
+      <p>A miss is a request for which less than 75% of the session’s previous prompt was read from a cache.</p>
       <div class="scroll" tabindex="0" role="region" aria-label="Prompt caches">
         <table>
           <thead>
