@@ -29,7 +29,7 @@ export function writeFusion(fusion: FusionRecord): string {
       'dropped',
       dropOuts.length === 0 ? 'none' : dropOuts.map(({ member, why }) => `${member} (${shownName(why)})`).join(', '),
     ],
-    ['prompts', Object.values(fusion.prompts).join(', ')],
+    ['prompt versions', Object.values(fusion.prompts).join(', ')],
   ]
   const heading = ['ROLE', 'MEMBER', 'RESULT', 'TIME', 'IN', 'CACHED', 'OUT', 'REASONING', 'COST']
   return `${writeTable(rows)}\n\n${writeTable([heading, ...calls.map(callRow)])}`

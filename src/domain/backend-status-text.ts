@@ -21,7 +21,7 @@ const oftenShare = 0.2
 
 /** Why a backend is not asked, for the public. */
 export const openNotes: Readonly<Record<OpenReason, string>> = {
-  credentials: 'its provider rejects the credential',
+  credentials: 'its provider rejects the credential, or the credit there is used up',
   rate: 'its provider is limiting our request rate',
   failing: 'it fails too often',
   slow: 'its answers take too long to begin',

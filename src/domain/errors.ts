@@ -240,7 +240,7 @@ export const errorCatalog = {
     signals: 'none',
     action: 'providersUrl',
     message:
-      'Every provider rejected the credential that we sent to it, or says that its credit is used up. Your svc-router key is fine. Tell the operator, or test your own providers to see why:',
+      'Every provider rejected the credential that we sent to it, or reported that its credit is used up. Your svc-router key is fine. Tell the operator, or test your own providers to see why:',
   },
   upstream_misconfigured: {
     status: 502,

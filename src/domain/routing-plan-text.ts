@@ -2,7 +2,7 @@ import type { ExcludedBackend, ExclusionReason, PlannedBackend, RoutingDoubt } f
 
 /** Why a backend is skipped, for operators. */
 const reasonWords: Readonly<Record<ExclusionReason, string>> = {
-  credentials: 'its provider rejected the credential',
+  credentials: 'its provider rejected the credential, or the credit there is used up',
   rate: 'its provider is limiting our request rate',
   failing: 'it fails too often',
   slow: 'its answers take too long to begin',

@@ -1,4 +1,5 @@
 import { endOfString } from './json-elements.ts'
+import { haveTooManyShapes, maxShapes } from './json-shapes.ts'
 
 /**
  * How deep JSON from a provider may nest. Deeper JSON parses, but whatever walks it recursively, here or in a caller's
@@ -19,7 +20,7 @@ const closeBracket = 0x5d
  */
 const maxContainers = 400_000
 const maxSeparators = 4_000_000
-/** Distinct names are the slowest input for `JSON.parse`; only one object with many members can have many of them. */
+/** An object with more is slow to read and to write. */
 const maxMembersInARow = 10_000
 /** Shorter text exceeds no limit. */
 const simpleLength = 2 * maxAnswerDepth
@@ -27,7 +28,7 @@ const simpleLength = 2 * maxAnswerDepth
 const shallowLength = 5 * maxMembersInARow
 
 /**
- * Whether JSON from a provider exceeds the limits on depth, containers, or members (contract 30.12). Short text, as
+ * Whether JSON from a provider exceeds the limits on depth, containers, members, or shapes (contract 30.12). Short text, as
  * most events of a stream are, is not read.
  */
 export function isTooComplex(json: string): boolean {
@@ -35,6 +36,7 @@ export function isTooComplex(json: string): boolean {
   let depth = 0
   let containers = 0
   let separators = 0
+  let allMembers = 0
   let members = 0
   for (let at = 0; at < json.length; at += 1) {
     const code = json.charCodeAt(at)
@@ -42,6 +44,7 @@ export function isTooComplex(json: string): boolean {
     else if (code === comma) separators += 1
     else if (code === colon) {
       separators += 1
+      allMembers += 1
       members += 1
     } else if (code === openBrace || code === openBracket) {
       depth += 1
@@ -54,7 +57,7 @@ export function isTooComplex(json: string): boolean {
     if (depth > maxAnswerDepth || containers > maxContainers) return true
     if (separators > maxSeparators || members > maxMembersInARow) return true
   }
-  return false
+  return allMembers > maxShapes && haveTooManyShapes([json])
 }
 
 /** Whether there are too few opening brackets for the limit on depth, even counting those in strings. */

@@ -1,4 +1,5 @@
 import { ServiceError } from '../domain/errors.ts'
+import { haveTooManyShapes, maxShapes } from './json-shapes.ts'
 
 /** One member of the top-level object: the byte offsets of its key (including quotes) and its value. */
 export interface JsonMember {
@@ -13,7 +14,7 @@ export interface JsonLimits {
   readonly maxDepth: number
   /** Limit on commas, colons, and opening brackets together, which determine the time of `JSON.parse`. */
   readonly maxTokens: number
-  /** Limit on the members of all objects together: distinct names are the slowest input for `JSON.parse`. */
+  /** Limit on the members of all objects together. */
   readonly maxMembers: number
 }
 
@@ -88,6 +89,15 @@ export class JsonScan {
       index = this.#inString ? this.#skipString(chunk, index) : this.#readStructure(chunk, index)
     }
     this.#offset += chunk.length
+  }
+
+  /**
+   * Checks the last limit. `text` is everything that was pushed. @throws ServiceError `invalid_request` if its objects
+   * have too many shapes
+   */
+  assertFewShapes(text: string): void {
+    if (this.#colons > maxShapes && haveTooManyShapes([text]))
+      throw tooComplex(`has objects with more than ${maxShapes} different sequences of field names`)
   }
 
   /** The members of the top-level object, in order. `bytes` is everything that was pushed. */

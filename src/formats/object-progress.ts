@@ -1,4 +1,5 @@
 import { parseObject } from '../domain/json.ts'
+import { isTooComplex } from './json-limits.ts'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -24,10 +25,10 @@ export class ObjectProgress {
     for (let at = 0; at < piece.length && this.#isObject; at += 1) this.#read(piece.charCodeAt(at))
   }
 
-  /** Whether the object has ended. `text` is everything that was added; it is parsed once. */
+  /** Whether the object has ended. `text` is everything that was added; it is parsed once, unless that would take long. */
   hasEnded(text: () => string): boolean {
     if (!this.#isObject || !this.#hasClosed) return false
-    this.#isValid ??= parseObject(text()) !== undefined
+    this.#isValid ??= isWhole(text())
     return this.#isValid
   }
 
@@ -48,4 +49,8 @@ export class ObjectProgress {
       this.#hasClosed = this.#depth === 0
     }
   }
+}
+
+function isWhole(text: string): boolean {
+  return isTooComplex(text) || parseObject(text) !== undefined
 }

@@ -8,6 +8,7 @@ import { isArray, requiredString, wrongType } from './fields.ts'
 import type { AnswerReader, Format } from './format.ts'
 import { isWholeObject, objectsOf } from './json-parts.ts'
 import { patchMembers } from './json-scan.ts'
+import { ShapeCount } from './json-shapes.ts'
 import { readUsage } from './openai-chat/usage.ts'
 import { openaiConventions } from './openai/client-conventions.ts'
 import { scanMembers } from './patch-json.ts'
@@ -71,13 +72,17 @@ class EmbeddingsReader implements AnswerReader {
     const body = parseAnswer(patchMembers(bytes, members, { data: '[]' }).toString('utf8'))
     throwError(body)
     yield
+    const shapes = new ShapeCount()
     let parsed = 0
     let count = 0
     for (const vector of objectsOf(bytes, list.valueStart, list.valueEnd)) {
       count += 1
       parsed += vector.length
       if (vector.length > maxVectorBytes) throw new UpstreamError('broken')
-      checkVector(parseAnswer(vector.toString('utf8')))
+      const text = vector.toString('utf8')
+      shapes.add(text)
+      if (shapes.isTooHigh) throw new UpstreamError('broken')
+      checkVector(parseAnswer(text))
       if (parsed < bytesPerStep) continue
       parsed = 0
       yield

@@ -255,6 +255,7 @@ function textOf(bytes: Buffer): string {
 }
 
 function parse(bytes: Buffer, text: string, scan: JsonScan): JsonBody {
+  scan.assertFewShapes(text)
   let body: unknown
   try {
     body = JSON.parse(text)

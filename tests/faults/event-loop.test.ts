@@ -51,8 +51,21 @@ const bodies: readonly (readonly [name: string, status: number, rest: () => stri
   ['nearly 300,000 fractions', 200, () => beside(`"x":[${list(230_000, () => '1.2345678901234e-300')}]`)],
   [
     '60,000 members of different names',
-    200,
+    400,
     () => beside(`"x":[${list(6, (part) => `{${list(9_900, (index) => `"k${part}x${index}":1`)}}`)}]`),
+  ],
+  [
+    '20,000 members of different names',
+    200,
+    () => beside(`"x":[${list(990, (part) => `{${list(20, (index) => `"k${part}x${index}":1`)}}`)}]`),
+  ],
+  [
+    '60,000 members with names in different orders',
+    400,
+    () =>
+      beside(
+        `"x":[${list(5_900, (part) => `{${list(10, (index) => `"k${(part * 7 + index * (1 + (part % 96))) % 97}":1`)}}`)}]`,
+      ),
   ],
   [
     '60,000 members whose names are numbers',
@@ -85,6 +98,9 @@ const responseSaying = (text: string): string =>
 const vector = list(1_600, (place) => `-0.0123456${place % 10}89012345`)
 const vectors = (bytes: number): string =>
   `{"object":"list","model":"m","data":[${list(Math.floor(bytes / 32_020), (index) => `{"object":"embedding","index":${index % 9_999},"embedding":[${vector}]}`)}]}`
+const names = (count: number): string =>
+  `[${list(count, (part) => `{${list(20, (index) => `"k${part}x${index}":0`)}}`)}]`
+const besideAnswer = (json: string): string => chatSaying('"Hi"').replace(/\}$/, `,"extra":${json}}`)
 type Text = readonly [name: string, text: (bytes: number) => string]
 /** Letters take the least time in every lane. The other two differ in which lanes they are the slowest. */
 const letters: Text = ['letters', (bytes) => filled('a', bytes)]
@@ -104,6 +120,7 @@ const answers: readonly (readonly [name: string, path: string, model: string, mo
     [`${name}, translated`, 'responses', 'big-chat', '', () => chatSaying(text(15 * mebibyte))] as const,
   ]),
   ['vectors', 'embeddings', 'big-vectors', '', () => vectors(31 * mebibyte)],
+  ['19,000 names', 'chat/completions', 'big-chat', '', () => besideAnswer(names(950))],
 ]
 
 /** What the provider answers. It ignores the request, because reading the largest ones would take seconds. */

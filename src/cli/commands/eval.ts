@@ -4,7 +4,8 @@ import { evalOptions } from './eval/eval-options.ts'
 /** `svc-router eval`. Its implementation is imported only when it runs, so that other commands start faster. */
 export const evalFusion: Command = {
   name: 'eval',
-  summary: 'Compare fusion with each of your models alone, on questions with checkable answers.',
+  summary:
+    'Compare fusion (several models answer, and you get one reply) with each of your models alone, on questions with checkable answers.',
   arguments: [],
   needsCredentials: true,
   options: evalOptions,

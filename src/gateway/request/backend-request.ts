@@ -1,11 +1,13 @@
-import type { Conversation } from '../../domain/conversation.ts'
+import type { AssistantTurn, Conversation } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { unsupported } from '../../formats/assert-translatable.ts'
 import { insertionsOf } from '../../formats/cache/insert-marks.ts'
 import { withStableTools } from '../../formats/cache/stable-tools.ts'
 import { mayBeEncrypted, unmarkConversation, unmarkMember } from '../../formats/encrypted-reasoning.ts'
 import type { ClientFormatId, Dialect, Formats, WriteTarget } from '../../formats/format.ts'
+import { isTooComplex } from '../../formats/json-limits.ts'
 import { type JsonInsertion, memberText, patchMembers } from '../../formats/json-scan.ts'
+import { haveTooManyShapes } from '../../formats/json-shapes.ts'
 import { withRejectedFields } from '../../formats/rejections/optional-fields.ts'
 import { relayChanges, type RelayRules, type RequestChanges } from '../../formats/relay.ts'
 import { assertManagedScope } from '../auth/operator-scope.ts'
@@ -152,10 +154,27 @@ function writeTranslated(
   options: WriteOptions,
 ): string {
   const { issuer, format } = backend
+  assertSimpleCalls(conversation)
   const target = targetFor(backend, conversation, learned, options)
   const written = formats(format).writeRequest(withStableTools(unmarkConversation(conversation, issuer)), target)
   if (backend.isManaged) assertManagedScope(written)
   return JSON.stringify(written)
+}
+
+/**
+ * Other formats write the arguments of tool calls as JSON, not as text, so they must be parsed (contract 30.8). @throws
+ * ServiceError `invalid_request` if that would take long
+ */
+function assertSimpleCalls({ turns }: Conversation): void {
+  const texts = turns.flatMap((turn) => (turn.role === 'assistant' ? argumentsIn(turn) : []))
+  if (texts.some(isTooComplex) || haveTooManyShapes(texts))
+    throw new ServiceError('invalid_request', {
+      words: { problem: 'The arguments of the tool calls are too complex. Send simpler ones.' },
+    })
+}
+
+function argumentsIn({ parts }: AssistantTurn): readonly string[] {
+  return parts.flatMap((part) => (part.type === 'call' && part.kind === 'function' ? [part.arguments] : []))
 }
 
 function targetFor(

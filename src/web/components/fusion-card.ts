@@ -33,7 +33,7 @@ export function fusionCard(fusion: FusionRecord, names: Names): Html {
             : dropOuts.map(({ member, why }) => `${names.backend(member)} (${shownName(why)})`).join(', ')
         }
       </dd>
-      <dt>Prompts</dt>
+      <dt>Prompt versions</dt>
       <dd>${Object.values(fusion.prompts).join(', ')}</dd>
     </dl>
     <div class="scroll" tabindex="0" role="region" aria-label="Calls of the fusion">

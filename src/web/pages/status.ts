@@ -67,8 +67,8 @@ async function showStatus(visit: Visit): Promise<Response> {
       ${over.length === 0 ? html`<p class="empty">None in the last two weeks.</p>` : over.map(incidentCard)}
       <p class="side">
         Measured from real requests to the backends of this service, as of ${writeMinute(atMs)}. Requests to providers
-        that accounts connect and answers by fusion do not count. Each bar is one day; a gray bar means that no requests
-        counted. The percentage is the average share of requests answered per day. For programs:
+        that accounts connect do not count, and neither do answers by fusion. Each bar is one day; a gray bar means that
+        no requests counted. The percentage is the average share of requests answered per day. For programs:
         <a href="/status.json">status.json</a>, <a href="/api/v2/summary.json">summary.json</a>.
       </p>`,
   })
