@@ -236,7 +236,7 @@ class NodeLedger implements PostgresLedger {
     const askedMs = this.#clock.monotonicMs()
     this.#inFlight.add(opening.id)
     try {
-      const decided = await this.#queue.add({ opening, plan, rate, claim, dueMark: this.#marks.next })
+      const decided = await this.#decide({ opening, plan, rate, claim })
       if ('error' in decided) {
         if (decided.fullMinute !== undefined) this.#refusals.note(caller, askedMs, decided.fullMinute)
         throw decided.error
@@ -250,6 +250,18 @@ class NodeLedger implements PostgresLedger {
       this.#inFlight.delete(opening.id)
       throw error
     }
+  }
+
+  /**
+   * Asks once more if budgets refuse a request while earlier ones of the account that have ended still hold some of
+   * them: a client that sends one request after the other must not be refused because of itself.
+   */
+  async #decide(asking: Omit<Asking, 'dueMark'>): Promise<Decided> {
+    const decided = await this.#queue.add({ ...asking, dueMark: this.#marks.next })
+    const released = 'standings' in decided ? this.#settlements.releasing(asking.opening.accountId) : undefined
+    if (released === undefined) return decided
+    await released
+    return await this.#queue.add({ ...asking, dueMark: this.#marks.next })
   }
 
   signals(accountId: string, plan: Plan, rate?: KeyRate): Promise<UsageSignals> {
@@ -367,10 +379,10 @@ class NodeAdmission implements Admission {
   settle(outcome: RequestOutcome, _delivery: DeliveryState, spent?: Amounts): void {
     if (this.#isSettled) throw new Error('a request was settled twice')
     this.#isSettled = true
-    const { id } = this.#opening
+    const { id, accountId } = this.#opening
     if (this.held === undefined) return this.#settlements.add({ id, state: 'done', outcome })
     this.#budgets.ended(outcome.totalMs)
-    this.#settlements.add({ id, state: 'done', outcome, spent: bookable(spent) ?? 'unknown' })
+    this.#settlements.add({ id, state: 'done', outcome, spent: bookable(spent) ?? 'unknown', accountId })
   }
 }
 

@@ -15,6 +15,8 @@ const gatherMs = 20
 const firstRetryMs = 50
 const longestRetryMs = 2_000
 const closeTimeoutMs = 10_000
+/** How long a request waits for what earlier ones of its account release. */
+const releaseLimitMs = 1_000
 
 /** How a request ends in the database. */
 export interface Settlement {
@@ -23,6 +25,8 @@ export interface Settlement {
   readonly outcome: RequestOutcome
   /** What its budgets lose, or `unknown`; absent if none apply to it. */
   readonly spent?: Amounts | 'unknown' | undefined
+  /** The account whose budgets this releases, if they are known here. */
+  readonly accountId?: string
 }
 
 interface SettlementListener {
@@ -41,6 +45,9 @@ export class SettlementQueue {
   #running: Promise<void> | undefined
   #isFailing = false
   #isClosing = false
+  /** How many were written so far, and who waits for how many. */
+  #written = 0
+  #awaited: { readonly writtenAt: number; readonly resolve: () => void }[] = []
   #giveUpAtMs = Infinity
 
   constructor(db: Kysely<Tables>, clock: Clock, listener: SettlementListener) {
@@ -65,6 +72,18 @@ export class SettlementQueue {
     })
   }
 
+  /**
+   * Resolves when what this account's budgets have to get back is written, or could not be; undefined if nothing waits.
+   */
+  releasing(accountId: string): Promise<void> | undefined {
+    if (!this.#waiting.some((settlement) => settlement.accountId === accountId)) return undefined
+    const writtenAt = this.#written + this.#waiting.length
+    return new Promise((resolve) => {
+      this.#awaited.push({ writtenAt, resolve })
+      this.#clock.after(releaseLimitMs, resolve)
+    })
+  }
+
   /** Resolves when everything is written. @throws LedgerUnavailable if that takes too long */
   async close(): Promise<void> {
     this.#isClosing = true
@@ -82,15 +101,23 @@ export class SettlementQueue {
       try {
         await writeSettlements(this.#db, batch, this.#listener.onBadRow)
         this.#waiting.splice(0, batch.length)
+        this.#written += batch.length
+        this.#release(this.#written)
         for (const { id } of batch) this.#listener.onWritten(id)
         this.#isFailing = false
         retryMs = 0
       } catch {
         this.#isFailing = true
+        this.#release(Infinity)
         if (this.#clock.monotonicMs() >= this.#giveUpAtMs) return
         retryMs = Math.min(longestRetryMs, Math.max(firstRetryMs, retryMs * 2))
       }
     }
+  }
+
+  #release(written: number): void {
+    for (const { writtenAt, resolve } of this.#awaited) if (writtenAt <= written) resolve()
+    this.#awaited = this.#awaited.filter(({ writtenAt }) => writtenAt > written)
   }
 
   #pause(ms: number): Promise<void> {

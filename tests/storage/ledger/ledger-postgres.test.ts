@@ -106,26 +106,38 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     await paused.close()
   })
 
+  const budget: Budget = {
+    id: 'bud_1',
+    accountId: 'acc_1',
+    scope: 'account',
+    subject: '',
+    unit: 'usd',
+    window: 'day',
+    rolling: true,
+    limit: 1_000,
+    setBy: 'account',
+    createdAtMs: 0,
+  }
+  const none = { nanoUsd: 0, tokens: 0 }
+  const base = { nanoUsd: 700, tokens: 5 }
+  const claim = { budgets: [budget], base, perOutputToken: none, leastOutput: 0, mostOutput: 0 }
+  const counters = () => db.selectFrom('budget_spending').select(['spent', 'held']).execute()
+
+  test('a request is admitted that needs what an earlier one of its account still holds, but no longer needs', async () => {
+    const node = await open('node')
+    const first = await node.admit(openingOf('req_1'), plan, undefined, claim)
+    await expect(node.admit(openingOf('req_2'), plan, undefined, claim)).rejects.toMatchObject({ code: 'budget_held' })
+    first.settle(answered, 'done', { nanoUsd: 200, tokens: 1 })
+    const second = node.admit(openingOf('req_3'), plan, undefined, claim)
+    await until(async () => (await counters())[0]!.spent === 200)
+    expect((await second).held).toBeDefined()
+    expect(await counters()).toEqual([{ spent: 200, held: 700 }])
+  })
+
   test('what a node without a heartbeat holds of budgets counts as spent, until it says what was', async () => {
     const pausedClock = new ManualClock()
     const paused = await open('paused', pausedClock)
-    const budget: Budget = {
-      id: 'bud_1',
-      accountId: 'acc_1',
-      scope: 'account',
-      subject: '',
-      unit: 'usd',
-      window: 'day',
-      rolling: true,
-      limit: 1_000,
-      setBy: 'account',
-      createdAtMs: 0,
-    }
-    const none = { nanoUsd: 0, tokens: 0 }
-    const base = { nanoUsd: 700, tokens: 5 }
-    const claim = { budgets: [budget], base, perOutputToken: none, leastOutput: 0, mostOutput: 0 }
     const admission = await paused.admit(openingOf('req_1'), plan, undefined, claim)
-    const counters = () => db.selectFrom('budget_spending').select(['spent', 'held']).execute()
     expect(await counters()).toEqual([{ spent: 0, held: 700 }])
     await sql`update nodes set seen_at_ms = seen_at_ms - ${deadMs}`.execute(db)
     ledgers.splice(0)
