@@ -44,15 +44,18 @@ export async function putSetting(
   before: JsonObject | undefined,
 ): Promise<void> {
   const { kind, name, value } = setting
-  const records = fieldChanges(before, value).map((each) =>
-    auditRecord(deps, {
-      type: 'setting.changed',
-      setting: `${kind}.${name}`,
-      field: each.field,
-      before: auditValue(each.before),
-      after: auditValue(each.after),
-    }),
-  )
+  const changes = fieldChanges(before, value)
+  const isAdopted = changes.length === 0
+  const events = (isAdopted ? fieldChanges(undefined, value) : changes).map((each): AuditEvent => ({
+    type: 'setting.changed',
+    setting: `${kind}.${name}`,
+    field: each.field,
+    before: auditValue(each.before),
+    after: auditValue(each.after),
+  }))
+  // Its values are recorded, too: other nodes may have had others.
+  if (isAdopted) events.unshift({ type: 'setting.declared', setting: `${kind}.${name}` })
+  const records = events.map((event) => auditRecord(deps, event))
   await deps.store.putSetting(setting, records)
 }
 

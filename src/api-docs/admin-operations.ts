@@ -105,7 +105,7 @@ export const adminOperations = {
     path: `${base}/state`,
     scope: 'read',
     summary: 'Export the state',
-    answer: 'The state as a file: applying it changes nothing.',
+    answer: 'The state as a file: applying it changes no value.',
     query: {
       managed: {
         ...flag,

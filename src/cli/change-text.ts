@@ -11,8 +11,8 @@ const signs: Readonly<Record<Change['action'], string>> = { create: '+', update:
 
 /** A list of changes, one line per object and per field. */
 export function writeChanges({ changes, undeclared }: Pick<ApplyPlan, 'changes' | 'undeclared'>): string {
-  const lines = changes.flatMap(({ action, path, fields }) => [
-    `${signs[action]} ${writePath(path)}`,
+  const lines = changes.flatMap(({ action, path, fields, source }) => [
+    `${signs[action]} ${writePath(path)}${source === undefined ? '' : ' (so far only in the configuration)'}`,
     ...fields.map(({ field, before, after }) => `    ${terminalLine(field)}: ${writeStep(action, before, after)}`),
   ])
   if (undeclared.length > 0)

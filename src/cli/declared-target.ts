@@ -101,7 +101,7 @@ function readPlan({ plan, changes, undeclared }: JsonObject): ApplyPlan {
   return {
     id: textOf(plan),
     changes: listOf(changes).map((each): Change => {
-      const { action, kind, path, fields } = objectOf(each)
+      const { action, kind, path, fields, source } = objectOf(each)
       return {
         action: action === 'create' || action === 'delete' ? action : 'update',
         kind: textOf(kind) as Change['kind'],
@@ -113,6 +113,7 @@ function readPlan({ plan, changes, undeclared }: JsonObject): ApplyPlan {
             before: before === null ? undefined : before,
             after: after === null ? undefined : after,
           })),
+        ...(source === 'configuration' ? { source } : {}),
       }
     }),
     undeclared: listOf(undeclared).map((each): Undeclared => {

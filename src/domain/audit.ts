@@ -130,6 +130,8 @@ export const auditEvents = {
   'backend.released': ['backend'],
   /** A field of a declared plan, backend, or profile; `none` if it was or is absent. */
   'setting.changed': ['setting', 'field', 'before', 'after'],
+  /** A plan, backend, or profile was stored that the configuration had already. Its fields follow, with `none` before. */
+  'setting.declared': ['setting'],
   /** Afterwards, the configuration file's applies, if it has one. */
   'setting.removed': ['setting'],
   /** A file was applied. The changes have their own events, just before this one. */

@@ -51,11 +51,12 @@ export interface ApplyPlan {
 export function plainPlan({ id, changes, undeclared }: ApplyPlan): Readonly<Record<string, unknown>> {
   return {
     plan: id,
-    changes: changes.map(({ action, kind, path, fields }) => ({
+    changes: changes.map(({ action, kind, path, fields, source }) => ({
       action,
       kind,
       path,
       fields: fields.map(({ field, before = null, after = null }) => ({ field, before, after })),
+      ...(source === undefined ? {} : { source }),
     })),
     undeclared: undeclared.map(({ path, isManaged, note }) => ({
       path,
@@ -208,7 +209,8 @@ async function changeSetting(
   const value = declaration.settings[kind]![name]!
   const use = fields.find(({ field }) => field === 'use')
   const managed = !isSingle || before?.isManaged === true
-  if (fields.length > (use === undefined ? 0 : 1)) await putSetting(deps, { kind, name, value, managed }, before?.value)
+  if (before?.isStored !== true || fields.length > (use === undefined ? 0 : 1))
+    await putSetting(deps, { kind, name, value, managed }, before?.value)
   if (use !== undefined) await changeUse(deps, name, use.before, use.after)
 }
 

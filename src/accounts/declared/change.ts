@@ -9,8 +9,10 @@ export interface Change {
   readonly kind: ChangedKind
   /** Where the file has it, such as `['accounts', 'acme', 'keys', 'ci']`. */
   readonly path: readonly string[]
-  /** Empty for a deletion. */
+  /** What differs. */
   readonly fields: readonly FieldChange[]
+  /** Set if so far only the configuration has the object, with the file's values: then it is stored as it is. */
+  readonly source?: 'configuration'
 }
 
 /** Something in force that the file does not declare. It stays, unless `--prune` deletes it. */

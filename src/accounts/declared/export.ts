@@ -10,7 +10,7 @@ export interface Exported {
   readonly omitted: readonly (readonly string[])[]
 }
 
-/** Writes the state as a file: applying it changes nothing. `managed` writes only what a file declared before. */
+/** Writes the state as a file: applying it changes no value. `managed` writes only what a file declared before. */
 export function exportState(state: ServiceState, which: 'all' | 'managed'): Exported {
   const isIncluded = ({ isManaged }: { readonly isManaged: boolean }): boolean => which === 'all' || isManaged
   const settings = settingKinds.map((kind) => {

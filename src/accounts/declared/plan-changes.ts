@@ -1,6 +1,5 @@
 import { readBudgetLabel, writeBudgetLabel } from '../../domain/declared-budgets.ts'
 import {
-  canonicalJson,
   declaredKey,
   settingKinds,
   type BackendUse,
@@ -70,17 +69,19 @@ function compareSettings(
   if (declared === undefined) return Object.fromEntries(stored)
   for (const [name, value] of inOrder(declared)) {
     const before = inForce.get(name)
-    const isSame = before !== undefined && canonicalJson(before.value) === canonicalJson(value)
-    if (!isSame || before.isStored) stored.set(name, value)
+    stored.set(name, value)
     const use = kind === 'backends' ? useChange(state, name, Object.hasOwn(uses, name) ? uses[name] : undefined) : []
     const fields = [...fieldChanges(before?.value, value), ...use]
-    if (fields.length > 0)
-      found.changes.push({
-        action: before === undefined ? 'create' : 'update',
-        kind: changedKinds[kind],
-        path: [kind, name],
-        fields,
-      })
+    // An entry of the configuration is stored even if it is the same, because other nodes may have another one.
+    if (fields.length === 0 && before?.isStored === true) continue
+    const isAdopted = before?.isStored === false && fields.length === use.length
+    found.changes.push({
+      action: before === undefined || isAdopted ? 'create' : 'update',
+      kind: changedKinds[kind],
+      path: [kind, name],
+      fields,
+      ...(isAdopted ? { source: 'configuration' } : {}),
+    })
   }
   for (const [name, { isStored, isManaged }] of inOrder(Object.fromEntries(inForce))) {
     if (!isStored || Object.hasOwn(declared, name)) continue

@@ -87,6 +87,7 @@ const effects: { readonly [Type in AuditEvent['type']]: Apply<Type> | 'lost' | '
     hold(transaction, backend, 'quarantined', reason, atMs),
   'backend.released': 'lost',
   'setting.changed': 'lost',
+  'setting.declared': 'lost',
   'setting.removed': 'lost',
   'settings.applied': 'nothing',
   'admin_token.created': 'lost',

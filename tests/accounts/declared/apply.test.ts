@@ -96,7 +96,7 @@ function fileOf({
   return { version: 1, plans, backends, profiles, accounts }
 }
 
-test('after any file replaced any other, the state equals the file, and applying it or its export changes nothing', async () => {
+test('after any file replaced any other, the state equals the file, and applying it or its export changes no value', async () => {
   await fc.assert(
     fc.asyncProperty(states, states, async (first, second) => {
       await world.apply(fileOf(first), true)
@@ -105,8 +105,10 @@ test('after any file replaced any other, the state equals the file, and applying
       const applied = await world.apply(target, true, planned.id)
       expect(applied.changes).toEqual(planned.changes)
       const exported = await world.export()
-      const { sequence } = await store.auditHead()
       expect(linesOf(await world.apply(target, true))).toEqual([])
+      const { changes } = await world.apply(exported, true)
+      for (const change of changes) expect(change).toMatchObject({ fields: [], source: 'configuration' })
+      const { sequence } = await store.auditHead()
       expect(linesOf(await world.apply(exported, true))).toEqual([])
       expect(await world.export()).toBe(exported)
       expect((await store.auditHead()).sequence).toBe(sequence)
@@ -297,7 +299,8 @@ test('budgets are set as the operator’s, once, and those that the file omits s
     'create accounts.acme.budgets.usd week calendar profile svc-router/frontier limit',
   ])
   expect(linesOf(await world.apply(acme(declared)))).toEqual([])
-  expect(linesOf(await world.apply(await world.export()))).toEqual([])
+  const defaultPlans = ['create plans.free', 'create plans.max', 'create plans.pro']
+  expect(linesOf(await world.apply(await world.export()))).toEqual(defaultPlans)
   const stored = await store.listBudgets(await accountId())
   expect(stored.map(({ setBy, scope, limit }) => [setBy, scope, limit])).toEqual(
     expect.arrayContaining([
@@ -339,7 +342,11 @@ describe.runIf(hasPostgres('applying a file'))('on PostgreSQL', () => {
       const worlds = stores.map((each) => new DeclaredWorld(each))
       const applied = await Promise.all(worlds.map((each) => each.apply(file)))
       expect(applied.map(({ changes }) => changes.length).toSorted((a, b) => a - b)).toEqual([0, 6])
-      expect(linesOf(await worlds[0]!.apply(await worlds[1]!.export(), true))).toEqual([])
+      const exported = await worlds[1]!.export()
+      expect((await worlds[0]!.apply(exported, true)).changes.map(({ source }) => source)).toEqual(
+        Array.from({ length: 3 }, () => 'configuration'),
+      )
+      expect(linesOf(await worlds[0]!.apply(exported, true))).toEqual([])
     } finally {
       await Promise.all(stores.map((each) => each.close()))
     }

@@ -56,9 +56,15 @@ test('apply makes the changes once, diff then finds none, and the export can be 
   expect((await cli.say('diff', '-f', path)).code).toBe(0)
   const exported = (await cli.say('export')).out
   expect(exported).not.toContain('sk_svc_')
-  writeFileSync(path, exported)
-  expect((await cli.say('apply', '-f', path, '--prune')).err).toContain('No changes.')
   expect(await events()).toBe(count)
+  writeFileSync(path, exported)
+  const adopted = await cli.say('apply', '-f', path, '--prune')
+  expect(adopted.out).toMatchInlineSnapshot(`
+    "+ plans.free (so far only in the configuration)
+    + plans.max (so far only in the configuration)
+    + plans.pro (so far only in the configuration)"
+  `)
+  expect((await cli.say('apply', '-f', path, '--prune')).err).toContain('No changes.')
   const listed = (await cli.say('accounts', 'create', 'second', '--plan', 'team')).code
   expect(listed).toBe(0)
 })
@@ -175,6 +181,10 @@ test('with --url and a token, the same commands work on a service elsewhere', as
     expect((await cli.say('diff', '-f', '-', ...variable)).code).toBe(0)
     cli.stdin = (await cli.say('export', ...variable)).out
     expect(cli.stdin).toContain('acme:')
+    expect((await cli.say('diff', '-f', '-', ...variable)).out).toContain(
+      '+ plans.free (so far only in the configuration)',
+    )
+    expect((await cli.say('apply', '-f', '-', '--prune', ...variable)).code).toBe(0)
     expect((await cli.say('apply', '-f', '-', '--prune', ...variable)).err).toContain('No changes.')
     cli.stdin = file.replace('plan: team', 'plan: nope')
     const invalid = await cli.say('apply', '-f', '-', ...variable)

@@ -179,7 +179,9 @@ test('a plan, a backend, and a profile that a file declares serve within a secon
   const again = await ask('POST', '/apply', { file })
   expect(again.body).toMatchObject({ changes: [], keys: [] })
   const { body: state } = await ask('GET', '/state', undefined, read)
-  expect((await ask('POST', '/plan', { file: state.file, prune: true }, read)).body.changes).toEqual([])
+  const { body: adopting } = await ask('POST', '/plan', { file: state.file, prune: true }, read)
+  for (const change of adopting.changes) expect(change).toMatchObject({ fields: [], source: 'configuration' })
+  expect(adopting.changes).toContainEqual(expect.objectContaining({ action: 'create', path: ['plans', 'free'] }))
 
   expect((await ask('POST', '/backends/extra/drain', { reason: 'maintenance' })).status).toBe(200)
   expect(await within1s(async () => (await chat(key, 'my/fast')) === 503)).toBe(true)
