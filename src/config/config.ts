@@ -55,6 +55,8 @@ export interface Config {
   readonly plans: readonly Plan[]
   /** The id of the plan of new accounts. */
   readonly defaultPlan: string
+  /** The ID of the plan of the account that the first start creates in local mode. */
+  readonly localPlan: string
   /** How plans are sold; undefined if an operator decides upgrade requests. */
   readonly billing: BillingConfig | undefined
   readonly providers: readonly ProviderConfig[]

@@ -117,6 +117,7 @@ export function resolve(
     given: resolveSecrets(file, mode, findings),
     plans,
     defaultPlan: resolveDefaultPlan(file, plans, findings),
+    localPlan: resolveLocalPlan(file, plans),
     billing: resolveBilling(file, mode, plans, findings),
     providers,
     backends,
@@ -274,6 +275,12 @@ function resolveDefaultPlan(file: ConfigFile, plans: readonly Plan[], findings: 
   if (wanted !== undefined && !ids.includes(wanted) && !findings.names('plans').includes(wanted))
     findings.add(['default_plan'], `there is no plan "${wanted}"`, suggest(wanted, ids))
   return wanted ?? (ids.includes('free') ? 'free' : (ids[0] ?? 'free'))
+}
+
+/** Without a choice, the person who tries the service gets all of it (contract 31.8). */
+function resolveLocalPlan(file: ConfigFile, plans: readonly Plan[]): string {
+  const most = plans.find(({ id }) => id === 'max') ?? plans.at(-1)
+  return file.default_plan ?? most?.id ?? 'max'
 }
 
 function resolveSecrets(file: ConfigFile, mode: Mode, findings: Findings): GivenSecrets {

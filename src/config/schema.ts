@@ -268,7 +268,9 @@ export const configSchema = group({
   plans: settingSchemas.plans.optional().describe('Replaces the plans free, pro, and max.'),
   default_plan: text('the ID of a plan', 64)
     .optional()
-    .describe('The plan of new accounts. Default free if it exists, otherwise the first plan.'),
+    .describe(
+      'The plan of new accounts. Default free if it exists, otherwise the first plan. In local mode, the account that the first start creates gets max by default or, without it, the last plan.',
+    ),
   billing: billingSchema
     .optional()
     .describe('How plans are sold. If omitted, accounts request a plan and an operator approves it.'),

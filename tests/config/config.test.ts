@@ -139,6 +139,17 @@ describe('the configuration file', () => {
     })
   })
 
+  test.each([
+    ['', 'max'],
+    ['default_plan: pro', 'pro'],
+    ['plans: {gold: PLAN, tiny: PLAN}', 'tiny'],
+    ['plans: {gold: PLAN, max: PLAN, tiny: PLAN}', 'max'],
+    ['plans: {free: PLAN, pro: PLAN, tiny: PLAN}\ndefault_plan: pro', 'pro'],
+  ])('the first account of %j is on %s', (text, plan) => {
+    const values = '{name: X, requests_per_minute: 5, requests_per_month: 9}'
+    expect(loadText(text.replaceAll('PLAN', values)).localPlan).toBe(plan)
+  })
+
   test('configured plans replace the default ones, and new accounts get the first plan if none is named free', () => {
     const config = loadText('plans:\n  gold: {name: Gold, requests_per_minute: 5, requests_per_month: 9}')
     expect(config.plans).toEqual([

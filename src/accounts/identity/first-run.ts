@@ -12,7 +12,6 @@ import type { AccountStore } from '../ports.ts'
 /** The account of a service that one person runs for themselves. */
 export const localAccountName = 'local'
 const firstKeyName = 'first key'
-const preferredPlan = 'max'
 /** Maximum attempts; another process may change the database during each of them. */
 const maxTries = 5
 
@@ -32,6 +31,12 @@ export interface FirstRun {
   readonly fileKeyWorks: boolean
 }
 
+export interface FirstRunSettings {
+  readonly plans: readonly Plan[]
+  /** The ID of the account's plan. */
+  readonly localPlan: string
+}
+
 /** What the first run needs. It makes its changes in one transaction, if nothing changed since it read the state. */
 export interface FirstRunDeps extends AccountsDeps<AccountStore & Pick<ChangeStore, 'revision'>> {
   readonly transactions: DeclaredStore
@@ -41,7 +46,8 @@ export interface FirstRunDeps extends AccountsDeps<AccountStore & Pick<ChangeSto
  * Creates the local account and its first key if the store has no accounts (contract 32.1). Later runs create nothing. If
  * several nodes start at the same time on one database, one of them creates both. @throws SetupError
  */
-export async function firstRun(deps: FirstRunDeps, plans: readonly Plan[], file: FirstKeyFile): Promise<FirstRun> {
+export async function firstRun(deps: FirstRunDeps, settings: FirstRunSettings, file: FirstKeyFile): Promise<FirstRun> {
+  const { plans, localPlan } = settings
   for (let tries = 0; tries < maxTries; tries++) {
     const revision = await deps.store.revision()
     const [only, second] = await deps.store.listAccounts(2)
@@ -52,7 +58,7 @@ export async function firstRun(deps: FirstRunDeps, plans: readonly Plan[], file:
     const key = mintKey(deps.random)
     const account = await deps.transactions.atRevision(revision, async (store) => {
       const own = { ...deps, store }
-      const created = only ?? (await createAccount(own, localAccountName, firstPlan(plans), plans))
+      const created = only ?? (await createAccount(own, localAccountName, localPlan, plans))
       await addKey(own, key, created.id, firstKeyName)
       // Before the commit, so that a crash in between cannot leave a key that nobody knows.
       file.write(key)
@@ -67,8 +73,4 @@ function worksInFile(keys: readonly StoredKey[], file: FirstKeyFile, nowMs: numb
   const stored = file.read()?.trim() ?? ''
   const hint = isWellFormedKey(stored) ? keyHint(new Secret(stored)) : undefined
   return keys.some((key) => key.hint === hint && ['active', 'retiring'].includes(effectiveState(key, nowMs)))
-}
-
-function firstPlan(plans: readonly Plan[]): string {
-  return (plans.find((plan) => plan.id === preferredPlan) ?? plans.at(-1))?.id ?? preferredPlan
 }

@@ -51,7 +51,7 @@ export const start: Command = {
     const first = await onceReachable(invocation, () =>
       invocation.withStore(
         async ({ config, changes }) =>
-          config.mode === 'local' ? firstRun(changes, config.plans, firstKeyFile(config.dataDir)) : undefined,
+          config.mode === 'local' ? firstRun(changes, config, firstKeyFile(config.dataDir)) : undefined,
         { none: 'make' },
       ),
     )

@@ -43,11 +43,12 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+const settings = { plans: defaultPlans, localPlan: 'max' }
 const accounts = () => store.listAccounts(10)
 const keys = async () => (await Promise.all((await accounts()).map(({ id }) => store.listKeys(id, 10)))).flat()
 
-test('the first run creates the account "local" on the max plan, and a key that is shown and stored', async () => {
-  const first = await firstRun(deps, defaultPlans, file)
+test('the first run creates the account "local" and a key that is shown and stored', async () => {
+  const first = await firstRun(deps, settings, file)
   expect(await accounts()).toMatchObject([{ name: 'local', planId: 'max' }])
   const stored = await keys()
   expect(stored).toMatchObject([{ name: 'first key', state: 'active' }])
@@ -57,28 +58,21 @@ test('the first run creates the account "local" on the max plan, and a key that 
 })
 
 test('later runs create nothing and detect that the stored key works', async () => {
-  await firstRun(deps, defaultPlans, file)
+  await firstRun(deps, settings, file)
   const before = [kept, await store.revision(), await store.auditHead()]
-  const second = await firstRun(deps, defaultPlans, file)
+  const second = await firstRun(deps, settings, file)
   expect(second).toMatchObject({ key: undefined, fileKeyWorks: true })
   expect([kept, await store.revision(), await store.auditHead()]).toEqual(before)
 })
 
-test('without a max plan, the last plan is used', async () => {
-  await firstRun(
-    deps,
-    [
-      { ...defaultPlans[0]!, id: 'tiny' },
-      { ...defaultPlans[0]!, id: 'huge' },
-    ],
-    file,
-  )
-  expect((await accounts())[0]?.planId).toBe('huge')
+test('the account gets the plan that is meant for it', async () => {
+  await firstRun(deps, { plans: defaultPlans, localPlan: 'pro' }, file)
+  expect((await accounts())[0]?.planId).toBe('pro')
 })
 
 test('a run that ended between account and key is completed by the next run', async () => {
   await createAccount(deps, 'local', 'max', defaultPlans)
-  const first = await firstRun(deps, defaultPlans, file)
+  const first = await firstRun(deps, settings, file)
   expect(await accounts()).toHaveLength(1)
   expect(kept?.trim()).toBe(first.key?.reveal())
 })
@@ -90,29 +84,29 @@ test('if the key file cannot be written, nothing is stored', async () => {
       throw new Error('no space')
     },
   }
-  await expect(firstRun(deps, defaultPlans, full)).rejects.toThrow('no space')
+  await expect(firstRun(deps, settings, full)).rejects.toThrow('no space')
   expect(await accounts()).toEqual([])
 })
 
 test('nothing is created if an operator already created accounts', async () => {
   await createAccount(deps, 'team', 'free', defaultPlans)
-  expect(await firstRun(deps, defaultPlans, file)).toMatchObject({ key: undefined, fileKeyWorks: false })
+  expect(await firstRun(deps, settings, file)).toMatchObject({ key: undefined, fileKeyWorks: false })
   expect([await keys(), kept]).toEqual([[], undefined])
 })
 
 test('a stored key that was revoked is detected, and a rotated one works during its overlap', async () => {
-  await firstRun(deps, defaultPlans, file)
+  await firstRun(deps, settings, file)
   const { id } = (await keys())[0]!
   await rotateKey(deps, id, '1h')
-  expect(await firstRun(deps, defaultPlans, file)).toMatchObject({ key: undefined, fileKeyWorks: true })
+  expect(await firstRun(deps, settings, file)).toMatchObject({ key: undefined, fileKeyWorks: true })
   await revokeKey(deps, id)
-  expect(await firstRun(deps, defaultPlans, file)).toMatchObject({ key: undefined, fileKeyWorks: false })
+  expect(await firstRun(deps, settings, file)).toMatchObject({ key: undefined, fileKeyWorks: false })
 })
 
 test('runs at the same time create one account and one key, and only the run that created it writes its file', async () => {
   const written: string[] = []
   const runs = Array.from({ length: 5 }, () =>
-    firstRun(deps, defaultPlans, { read: () => kept, write: (key) => void written.push(key.reveal()) }),
+    firstRun(deps, settings, { read: () => kept, write: (key) => void written.push(key.reveal()) }),
   )
   const made = (await Promise.all(runs)).flatMap(({ key }) => key?.reveal() ?? [])
   expect(made).toHaveLength(1)
@@ -124,6 +118,6 @@ test('while other processes keep changing the database, the first run gives up w
   const transactions: FirstRunDeps['transactions'] = {
     atRevision: (revision, work) => deps.transactions.atRevision(revision - 1, work),
   }
-  await expect(firstRun({ ...deps, transactions }, defaultPlans, file)).rejects.toThrow('keep changing the database')
+  await expect(firstRun({ ...deps, transactions }, settings, file)).rejects.toThrow('keep changing the database')
   expect(kept).toBeUndefined()
 })

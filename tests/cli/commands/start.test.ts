@@ -96,6 +96,18 @@ test('with --json, standard output is one line of data with the actual port', as
   })
 })
 
+test('the first account gets default_plan if the configuration sets it, and otherwise the plan max', async () => {
+  const path = join(cli.folder, 'mine.yaml')
+  writeFileSync(path, 'default_plan: pro')
+  expect((await cli.say('start', '--config', path)).out).toContain('account "local" on plan pro')
+  const other = new Harness()
+  try {
+    expect((await other.say('start')).out).toContain('account "local" on plan max')
+  } finally {
+    other.remove()
+  }
+})
+
 test('in production, nothing is created and no key is shown', async () => {
   cli.env = {
     NODE_ENV: 'production',
