@@ -210,6 +210,11 @@ export interface UpstreamRequest {
 }
 
 export interface UpstreamListener {
+  /**
+   * Called when the request can be sent, which can be seconds after the call: it waits for a connection. False if it must
+   * not be sent; the listener then aborts the call.
+   */
+  mayStillSend?(): boolean | Promise<boolean>
   /** Status and the headers that are used. Called once, before any data. */
   onHead(head: UpstreamHead): void
   /** The body bytes of one read from the connection. Valid only until this returns: copy what is stored. */

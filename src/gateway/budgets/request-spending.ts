@@ -108,6 +108,8 @@ export class RequestSpending {
 
   /** @throws UpstreamError `not_sent` if the budgets do not allow the call */
   #begin(backend: Backend, input = this.#request.input, bill: CallBill): void | Promise<void> {
+    // The call was granted before, and is checked once more.
+    if (this.#calls.some((call) => call.bill === bill)) return undefined
     const { worst, nanoPerToken } = this.#worstOf(backend, input)
     const nanoUsd = Math.max(0, worst.nanoUsd - this.#left.nanoUsd)
     const tokens = Math.max(0, worst.tokens - this.#left.tokens)

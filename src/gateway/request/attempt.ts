@@ -3,6 +3,7 @@ import { classifyRejection } from '../../formats/answer-faults.ts'
 import { TextBuffer } from '../../formats/text-buffer.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { asError } from '../../runtime/describe-bug.ts'
+import { StandingGrant } from '../auth/standing-grant.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type {
   AttemptObserver,
@@ -74,6 +75,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   #sawBody = false
   #over = false
   #failure: Error | undefined
+  #grant: StandingGrant | undefined
   #timer: Timer | undefined
   #resolve: (() => void) | undefined
   #reject: ((error: Error) => void) | undefined
@@ -92,18 +94,12 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   /**
    * Calls the target if `grant` allows it. Resolves with the first content of a stream, or with all of a whole answer.
    * A stream without a byte of its body after `headersMs` is abandoned if `mayLeave` allows it, which is called with
-   * whether the response headers have arrived (contract 9.2, 9.8).
-   * @throws UpstreamError, and errors of `grant`
+   * whether the response headers have arrived (contract 9.2, 9.8). @throws UpstreamError, and errors of `grant`
    */
   open(request: UpstreamRequest, grant: CallGrant<Target>, mayLeave?: MayFailOver): Promise<void> {
-    try {
-      const granted = grant(this.target, undefined, this.bill)
-      if (granted instanceof Promise)
-        return granted.catch((error: unknown) => this.stop(asError(error))).then(() => this.#open(request, mayLeave))
-    } catch (error) {
-      this.stop(asError(error))
-    }
-    return this.#open(request, mayLeave)
+    this.#grant = new StandingGrant(() => grant(this.target, undefined, this.bill), this.#clock)
+    const granted = this.#grant.take((error) => this.stop(asError(error)))
+    return granted === undefined ? this.#open(request, mayLeave) : granted.then(() => this.#open(request, mayLeave))
   }
 
   #open(request: UpstreamRequest, mayLeave: MayFailOver | undefined): Promise<void> {
@@ -117,6 +113,10 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
     this.bill.sent(request.body.length)
     this.#call = this.target.call(request, this)
     return ready
+  }
+
+  mayStillSend(): boolean | Promise<boolean> {
+    return this.#grant!.stillHolds(() => this.stop(new UpstreamError('not_sent')))
   }
 
   #setDeadline({ headersMs, firstContentMs, wholeAnswerMs }: BackendTimeouts, mayLeave: MayFailOver | undefined): void {

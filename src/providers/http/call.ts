@@ -85,6 +85,15 @@ export class Call implements UpstreamCall, PooledCall {
 
   onConnected(socket: Socket, isReused: boolean): void {
     this.#reused = isReused
+    const may = this.#listener.mayStillSend?.() ?? true
+    if (may === true) this.#send(socket)
+    else if (may !== false)
+      void may.then((isAllowed) => {
+        if (isAllowed && !this.#ended && this.#connection !== undefined) this.#send(socket)
+      })
+  }
+
+  #send(socket: Socket): void {
     this.#sentAtMs = this.#options.clock.monotonicMs()
     const { body, requestId, headers } = this.#request
     const own = headers === undefined ? '' : linesOf(headers)

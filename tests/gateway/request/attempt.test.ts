@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { ServiceError } from '../../../src/domain/errors.ts'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { formatById, relayById } from '../../../src/formats/formats.ts'
 import { alwaysGranted } from '../../../src/gateway/auth/call-grant.ts'
@@ -20,7 +21,11 @@ const timeouts = {
 }
 
 /** An attempt at a backend that sends only what the test decides. `limits` is absent for one without deadlines. */
-function begin(bodyBytes = 0, limits: { timeouts?: Backend['timeouts'] } = { timeouts }) {
+function begin(
+  bodyBytes = 0,
+  limits: { timeouts?: Backend['timeouts'] } = { timeouts },
+  grant: () => void | Promise<void> = alwaysGranted,
+) {
   const clock = new ManualClock()
   const calls = { paused: 0, aborted: 0 }
   const backend = {
@@ -40,7 +45,7 @@ function begin(bodyBytes = 0, limits: { timeouts?: Backend['timeouts'] } = { tim
     openLane({ context, client: format, backend, backendFormat: format, relay })
   const run = new AttemptRun(backend, { lane: open(relayById('openai-responses')), stream: true, clock })
   const ended = { error: undefined as unknown, isReady: false }
-  run.open({ body: 'x'.repeat(bodyBytes), stream: true, requestId: 'req_1' }, alwaysGranted).then(
+  run.open({ body: 'x'.repeat(bodyBytes), stream: true, requestId: 'req_1' }, grant).then(
     () => (ended.isReady = true),
     (error: unknown) => (ended.error = error),
   )
@@ -48,9 +53,37 @@ function begin(bodyBytes = 0, limits: { timeouts?: Backend['timeouts'] } = { tim
   return { run, clock, calls, ended, translate }
 }
 
+function refuse(): void {
+  throw new ServiceError('key_inactive')
+}
+
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const streamHead = { status: 200, contentType: 'text/event-stream', retryAfterMs: undefined, requestId: undefined }
 const { opening, delta, ending, success } = goodAnswers['openai-responses']
+
+describe('a call that waited for a connection', () => {
+  test('is sent without another check if it waited only briefly', () => {
+    let checks = 0
+    const { run } = begin(0, { timeouts }, () => void (checks += 1))
+    expect([run.mayStillSend(), checks]).toEqual([true, 1])
+  })
+
+  test.each([
+    ['at once', true, (): void => {}, undefined],
+    ['after a look-up', true, async (): Promise<void> => {}, undefined],
+    ['refused at once', false, refuse, 'not_sent'],
+    ['refused after a look-up', false, async (): Promise<void> => refuse(), 'not_sent'],
+  ] as const)('is checked again: %s', async (_, expected, again, outcome) => {
+    let grant: () => void | Promise<void> = alwaysGranted
+    const { run, clock, ended, calls } = begin(0, { timeouts }, () => grant())
+    await clock.advance(300)
+    grant = again
+    expect(await run.mayStillSend()).toBe(expected)
+    await settled()
+    expect((ended.error as UpstreamError | undefined)?.outcome).toBe(outcome)
+    expect(calls.aborted).toBe(outcome === undefined ? 0 : 1)
+  })
+})
 
 describe('before content', () => {
   test('any number of comments uses no memory', async () => {
