@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { ServiceError } from '../domain/errors.ts'
+import { namesEtag } from '../runtime/etag.ts'
 
 /** Writes a JSON body with the headers of every response (contract 2.36, 2.38). */
 export function sendJson(
@@ -29,7 +30,7 @@ export function sendJson(
 export function sendPublic(response: ServerResponse, requestId: string, body: unknown): void {
   const etag = `"${createHash('sha256').update(JSON.stringify(body)).digest('base64url').slice(0, 22)}"`
   const headers = ['Cache-Control', 'public, max-age=300', 'ETag', etag]
-  if (response.req.headers['if-none-match'] === etag) {
+  if (namesEtag(response.req.headers['if-none-match'], etag)) {
     response.writeHead(304, ['X-Request-Id', requestId, ...headers])
     response.end()
     return

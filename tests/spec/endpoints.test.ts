@@ -110,8 +110,12 @@ describe('the public endpoints (contract 2.15, 2.16)', () => {
       expect(known.text).toBe(anonymous.text)
       expect(anonymous.headers.get('cache-control')).toBe('public, max-age=300')
       expect(known.headers.has('x-quota-used')).toBe(false)
-      const again = await get(path, { headers: { 'if-none-match': anonymous.headers.get('etag') ?? '' } }, undefined)
-      expect(again).toMatchObject({ status: 304, text: '' })
+      const etag = anonymous.headers.get('etag') ?? ''
+      // A proxy that compresses the answer makes its ETag weak.
+      for (const names of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const again = await get(path, { headers: { 'if-none-match': names } }, undefined)
+        expect(again, names).toMatchObject({ status: 304, text: '' })
+      }
     },
   )
 

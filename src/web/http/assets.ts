@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
+import { namesEtag } from '../../runtime/etag.ts'
 
 const contentTypes = {
   css: 'text/css; charset=utf-8',
@@ -51,7 +52,7 @@ export function answerAsset(path: string, headers: Headers): Response | undefine
     ETag: asset.etag,
     Vary: 'Accept-Encoding',
   }
-  if (headers.get('if-none-match') === asset.etag) return new Response(null, { status: 304, headers: common })
+  if (namesEtag(headers.get('if-none-match'), asset.etag)) return new Response(null, { status: 304, headers: common })
   const takesGzip = /\bgzip\b/.test(headers.get('accept-encoding') ?? '')
   return new Response(takesGzip ? asset.zipped : asset.bytes, {
     headers: { ...common, 'Content-Type': asset.type, ...(takesGzip && { 'Content-Encoding': 'gzip' }) },
