@@ -242,10 +242,10 @@ export class Api {
       checkRequestHeaders(request)
       if (probesOnly && route?.gated !== false) throw new ServiceError('server_busy', { retryAfterSeconds: 1 })
       if (request.method === 'OPTIONS') {
-        sendAllowed(exchange.response, exchange.requestId, this.#allowedAt(path))
+        sendAllowed(exchange.response, exchange.requestId, this.#methodsAt(path))
         return
       }
-      if (request.method === 'TRACE') throw notAllowed('TRACE', this.#allowedAt(path))
+      if (request.method === 'TRACE') throw notAllowed('TRACE', this.#methodsAt(path))
       if (route?.gated ?? true) this.#edgeGate?.pass(request.headers['user-agent'], exchange.requestId)
       // Below /v1/ even unknown paths require a key first (contract 2.20).
       if (caller !== undefined) exchange.principal = this.#deps.gateway.principalOf(caller)
@@ -268,12 +268,11 @@ export class Api {
     return found ?? this.#selfService.routeOf(path) ?? (method === 'HEAD' ? this.#routes[`HEAD ${path}`] : undefined)
   }
 
-  /** The methods of a path, as `Allow` lists them (contract 2.21). */
-  #allowedAt(path: string): string {
-    if (path === '*') return 'GET, HEAD, POST, DELETE, OPTIONS'
+  /** The methods of a path that have routes; empty if it has none. */
+  #methodsAt(path: string): string {
+    if (path === '*') return 'GET, POST, DELETE'
     const route = this.#routeAt(path, 'HEAD')
-    const methods = route === undefined ? [] : (route.allowed ?? route.method).split(', ')
-    return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+    return route === undefined ? '' : (route.allowed ?? route.method)
   }
 
   #checkMethod({ method }: IncomingMessage, route: ApiRoute): void {

@@ -55,7 +55,7 @@ export function writeErrorResponse(response: ServerResponse, error: ServiceError
     'nosniff',
     ...errorHeaders(error, context),
   ]
-  if (error.code === 'method_not_allowed') headers.push('Allow', String(error.facts.words?.['allowed']))
+  if (error.code === 'method_not_allowed') headers.push('Allow', String(error.facts.words?.['allow']))
   if (context.close) headers.push('Connection', 'close')
   response.writeHead(error.status, headers)
   response.end(body)

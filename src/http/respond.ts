@@ -39,8 +39,8 @@ export function sendPublic(response: ServerResponse, requestId: string, body: un
 }
 
 /** Answers OPTIONS with the methods of the path. */
-export function sendAllowed(response: ServerResponse, requestId: string, allowed: string): void {
-  response.writeHead(204, ['Allow', allowed, 'X-Request-Id', requestId, 'Cache-Control', 'no-store'])
+export function sendAllowed(response: ServerResponse, requestId: string, methods: string): void {
+  response.writeHead(204, ['Allow', allowOf(methods), 'X-Request-Id', requestId, 'Cache-Control', 'no-store'])
   response.end()
 }
 
@@ -50,8 +50,15 @@ export function sendEmpty(response: ServerResponse, requestId: string): void {
   response.end()
 }
 
-/** The error for a method that a path does not serve; `allowed` as in `Allow`. */
-export function notAllowed(method = '', allowed: string): ServiceError {
+/** The methods of a path as `Allow` lists them (contract 2.21); `methods` are those of its routes: `GET, DELETE`. */
+function allowOf(methods: string): string {
+  const served = methods === '' ? [] : methods.split(', ')
+  return [...served, ...(served.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+}
+
+/** The error for a method that a path does not serve. Its message names only `methods`, which callers look for. */
+export function notAllowed(method = '', methods: string): ServiceError {
   const shown = /^[A-Z]{1,10}$/.test(method) ? method : 'This method'
-  return new ServiceError('method_not_allowed', { words: { method: shown, allowed } })
+  const allow = allowOf(methods)
+  return new ServiceError('method_not_allowed', { words: { method: shown, allowed: methods || allow, allow } })
 }

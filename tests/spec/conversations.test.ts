@@ -342,7 +342,9 @@ describe('the endpoints', () => {
     const id = await create()
     const used = await call('GET', `/conversations/${id}`)
     expect(used.headers.get('x-quota-used')).toBe('0')
-    expect((await call('PUT', `/conversations/${id}`, {})).headers.get('allow')).toBe('GET, POST, DELETE')
+    expect((await call('PUT', `/conversations/${id}`, {})).headers.get('allow')).toBe(
+      'GET, POST, DELETE, HEAD, OPTIONS',
+    )
     expect((await call('GET', `/conversations`)).status).toBe(405)
     expect((await call('GET', `/conversations/${id}/other`)).body.error?.code).toBe('not_found')
   })

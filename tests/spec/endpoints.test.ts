@@ -216,16 +216,18 @@ describe('unknown paths', () => {
   )
 
   test.each([
-    ['/v1/models', 'POST', 'GET'],
-    ['/v1/models', 'DELETE', 'GET'],
-    ['/v1/chat/completions', 'GET', 'POST'],
-    ['/v1/responses', 'PATCH', 'POST'],
-    ['/pricing', 'POST', 'GET'],
-    ['/health', 'PUT', 'GET'],
-  ])('%s with %s gets a 405 that allows %s', async (path, method, allowed) => {
+    ['/v1/models', 'POST', 'GET', 'GET, HEAD, OPTIONS'],
+    ['/v1/models', 'DELETE', 'GET', 'GET, HEAD, OPTIONS'],
+    ['/v1/chat/completions', 'GET', 'POST', 'POST, OPTIONS'],
+    ['/v1/responses', 'PATCH', 'POST', 'POST, OPTIONS'],
+    ['/pricing', 'POST', 'GET', 'GET, HEAD, OPTIONS'],
+    ['/health', 'PUT', 'GET', 'GET, HEAD, OPTIONS'],
+  ])('%s with %s gets a 405 that names %s and allows what OPTIONS lists', async (path, method, named, allow) => {
     const answer = await get(path, { method })
     expect(answer.status).toBe(405)
-    expect(answer.headers.get('allow')).toBe(allowed)
+    expect(answer.headers.get('allow')).toBe(allow)
+    expect((await get(path, { method: 'OPTIONS' }, undefined)).headers.get('allow')).toBe(allow)
+    expect(errorOf(answer).message).toBe(`${method} is not allowed here. Use ${named}.`)
     expect(errorOf(answer).code).toBe('method_not_allowed')
   })
 

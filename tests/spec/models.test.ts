@@ -143,7 +143,7 @@ describe('GET /v1/models/{id}', () => {
     for (const method of ['POST', 'DELETE']) {
       const answer = await fetch(`${service.baseUrl}/models/svc-router/frontier`, { method, headers })
       expect(answer.status).toBe(405)
-      expect(answer.headers.get('allow')).toBe('GET')
+      expect(answer.headers.get('allow')).toBe('GET, HEAD, OPTIONS')
     }
   })
 })

@@ -101,7 +101,7 @@ describe('stored data belongs to its account', () => {
       method: 'PUT',
       headers: { authorization: `Bearer ${service.key}`, 'user-agent': 'svc-router-tests/1.0' },
     })
-    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, DELETE'])
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, DELETE, HEAD, OPTIONS'])
   })
 })
 

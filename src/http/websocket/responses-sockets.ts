@@ -159,7 +159,9 @@ export class ResponsesSockets {
 function checkHandshake({ request, response }: Exchange): void {
   const { method, headers } = request
   if (method !== 'GET') {
-    throw new ServiceError('method_not_allowed', { words: { method: 'This method', allowed: 'GET' } })
+    throw new ServiceError('method_not_allowed', {
+      words: { method: 'This method', allowed: 'GET', allow: 'GET, OPTIONS' },
+    })
   }
   // With a body, what follows it would be ambiguous.
   if (response.socket !== request.socket)

@@ -145,7 +145,7 @@ export const requestHelp = {
   },
   method_not_allowed: {
     why: 'The path exists but does not support this method.',
-    fix: ['Use the method named in the message and in the `Allow` header.'],
+    fix: ['Use a method that the message or the `Allow` header names.'],
     at: api,
     example: { words: { method: 'GET', allowed: 'POST' } },
   },

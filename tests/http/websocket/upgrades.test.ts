@@ -86,7 +86,7 @@ describe('a rejected upgrade is an ordinary response', () => {
   test('the method is not GET', async () => {
     const answer = await upgrade({}, 'PUT /v1/responses')
     expect(answer.status).toBe(405)
-    expect(answer.headers.get('allow')).toBe('GET')
+    expect(answer.headers.get('allow')).toBe('GET, OPTIONS')
   })
 
   test('the request has a body', async () => {
