@@ -87,7 +87,7 @@ export const errorCatalog = {
     ...invalid,
     status: 415,
     message:
-      'The body must be JSON. Send it with "Content-Type: application/json", either uncompressed or with a single Content-Encoding: gzip, deflate, br, or zstd.',
+      'The body must be JSON in UTF-8. Send it with "Content-Type: application/json", either uncompressed or with a single Content-Encoding: gzip, deflate, br, or zstd.',
   },
   headers_too_large: {
     ...invalid,

@@ -20,6 +20,11 @@ const slowAfterMs = 10_000
 const minBytesPerSecond = 4 * 1024
 /** After `timeoutMs` a body must keep arriving at this rate in each period: a large body may need more time. */
 const minLateBytesPerSecond = 16 * 1024
+/**
+ * UTF-8, and what HTTP libraries state when they do not know better: text in ASCII has the same bytes in all of them, and
+ * other text must be valid UTF-8, whatever is stated.
+ */
+const charsets: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii', 'iso-8859-1', 'latin1'])
 
 export interface JsonBody {
   readonly bytes: Buffer
@@ -233,10 +238,16 @@ export async function readJson(bytes: Buffer, maxBytes: number): Promise<JsonBod
   return bytes.length > largeBodyBytes ? parseInTurns(bytes, scan) : parse(bytes, textOf(bytes), scan)
 }
 
+/**
+ * Clients also send no type, or one such as `application/vnd.api+json` (contract 2.25).
+ * @throws ServiceError `unsupported_media_type`
+ */
 function checkMediaType({ headers }: IncomingMessage): void {
   const type = headers['content-type']
-  const isJson = type === undefined || /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type)
-  if (!isJson) throw new ServiceError('unsupported_media_type')
+  if (type === undefined || type === 'application/json') return
+  const charset = /;\s*charset\s*=\s*["']?([^\s;"']+)/i.exec(type)?.[1]?.toLowerCase()
+  const isJson = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type)
+  if (!isJson || (charset !== undefined && !charsets.has(charset))) throw new ServiceError('unsupported_media_type')
 }
 
 async function parseInTurns(bytes: Buffer, scan: JsonScan): Promise<JsonBody> {

@@ -46,6 +46,34 @@ test.each([
   })
 })
 
+test.each([
+  [undefined, 'read'],
+  ['application/json', 'read'],
+  ['Application/JSON ; charset=UTF-8', 'read'],
+  ['application/json; charset="utf-8"', 'read'],
+  ['application/json;charset=utf8; v=1', 'read'],
+  ['application/json; charset=ISO-8859-1', 'read'],
+  ['application/vnd.x+json', 'read'],
+  ['application/json; charset=utf-16', 'unsupported_media_type'],
+  ['application/json; v=1; charset="UTF-16LE"', 'unsupported_media_type'],
+  ['application/vnd.x+json; charset=utf-32', 'unsupported_media_type'],
+  ['application/json; charset=', 'read'],
+  ['application/jsonl', 'unsupported_media_type'],
+  ['text/plain; charset=utf-8', 'unsupported_media_type'],
+])('with Content-Type %o, a body is %s (contract 2.25)', async (type, expected) => {
+  const sender = new PassThrough()
+  const headers = type === undefined ? {} : { 'content-type': type }
+  const request = Object.assign(sender, { headers, complete: true })
+  const limits = { maxBytes: 1024, timeoutMs: 60_000, clock: new ManualClock() }
+  const read = readJsonBody(request as unknown as IncomingMessage, limits, { spend: () => {} })
+  sender.end('{}')
+  const end = await read.then(
+    () => 'read',
+    (error: unknown) => (error as { code: string }).code,
+  )
+  expect(end).toBe(expected)
+})
+
 describe('a body that takes longer than the limit', () => {
   const KiB = 1024
 

@@ -125,7 +125,7 @@ export const requestHelp = {
     example: { words: { limit: '5 MiB' } },
   },
   unsupported_media_type: {
-    why: 'The `Content-Type` is not JSON, or the `Content-Encoding` is not supported, or there is more than one encoding.',
+    why: 'The `Content-Type` is not JSON or names a charset other than UTF-8, or the `Content-Encoding` is not supported, or there is more than one encoding.',
     fix: ['Send `Content-Type: application/json`, uncompressed or compressed with gzip, deflate, br, or zstd.'],
     at: api,
     example: { param: 'content-type' },
