@@ -3,7 +3,7 @@ import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerWriter } from '../../formats/format.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
-import type { Lane } from '../lanes/lane.ts'
+import { outputCharacters, type Lane } from '../lanes/lane.ts'
 
 /** Turns the events of a fused answer into the caller's format; there are no bytes to parse. */
 export class FusedLane implements Lane {
@@ -40,7 +40,7 @@ export class FusedLane implements Lane {
       if (event.type === 'usage') this.usage = event.usage
       else if (event.type === 'finish') this.finished = true
       if (showsRefusal(event)) this.refused = true
-      if ('text' in event) this.#characters += event.text.length
+      this.#characters += outputCharacters(event)
       // A whole answer has content once it is complete.
       this.hasContent ||= isAnswer && this.#isStream && event.type !== 'start'
     }

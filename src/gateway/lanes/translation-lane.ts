@@ -8,7 +8,7 @@ import type { AnswerReader, AnswerWriter } from '../../formats/format.ts'
 import { SseReader, type SseEvent } from '../../formats/sse.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { asError } from '../../runtime/describe-bug.ts'
-import { ArgumentLimit, maxFaultCharacters, type Lane } from './lane.ts'
+import { ArgumentLimit, maxFaultCharacters, outputCharacters, type Lane } from './lane.ts'
 
 /** Translates a stream of one format into a stream of another, event by event (contract 11.3). */
 export class TranslationLane implements Lane {
@@ -131,6 +131,6 @@ export class TranslationLane implements Lane {
     if (event.type === 'usage') this.usage = event.usage
     else if (isContent(event)) this.hasContent = true
     if (showsRefusal(event)) this.refused = true
-    if ('text' in event) this.#outputChars += event.text.length
+    this.#outputChars += outputCharacters(event)
   }
 }

@@ -13,7 +13,7 @@ import { renameModel } from '../../formats/rename-model.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
 import { runAtOnce, runInTurns } from '../../runtime/yield-to-event-loop.ts'
-import { ArgumentLimit, maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
+import { ArgumentLimit, maxFaultCharacters, outputCharacters, type Lane, type LaneOptions } from './lane.ts'
 
 /** Maximum size of a whole answer; a translated one is also serialized again (contract 30.12). */
 const maxAnswerBytes = 32 * 1024 * 1024
@@ -178,7 +178,7 @@ export class WholeLane implements Lane {
     if (event.type === 'usage') this.usage = event.usage
     if (event.type === 'finish') this.finished = true
     if (showsRefusal(event)) this.refused = true
-    if ('text' in event) this.#outputChars += event.text.length
+    this.#outputChars += outputCharacters(event)
     this.#arguments.count(event)
   }
 }

@@ -80,6 +80,25 @@ describe('if the backend reports no usage', () => {
       expect(lane.usage).toMatchObject({ source: 'estimated' })
     },
   )
+
+  const call = '"tool_calls":[{"index":0,"id":"1","type":"function","function":{"name":"now","arguments":null}}]'
+
+  test.each([openaiResponses, anthropicMessages])(
+    'a call without arguments is counted for $id, streaming and not (contract 10.13)',
+    (client) => {
+      const asked = client.readRequest({ ...question, stream: true })
+      const context = contextOf(asked)
+      const stream = new TranslationLane(openaiChat.readAnswer(), client.writeAnswer(context), 'someone', asked)
+      stream.push(Buffer.from(sse.replace('"content":"Twelve chars"', call)))
+      stream.end()
+      expect(stream.usage).toMatchObject({ outputTokens: 1, source: 'estimated' })
+      const backend = { issuer: 'someone' } as Backend
+      const lane = new WholeLane({ context, client, backend, backendFormat: openaiChat, relay: undefined })
+      lane.push(Buffer.from(whole.replace('"content":"Twelve chars"', call)))
+      const { usage } = JSON.parse(lane.end().toString()) as { usage: unknown }
+      expect(usage).toMatchObject({ output_tokens: 1 })
+    },
+  )
 })
 
 test.each([undefined, relayById('openai-chat')])('a non-streaming answer may begin with a byte order mark', (relay) => {
