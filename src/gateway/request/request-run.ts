@@ -24,6 +24,7 @@ import { discardUnwanted, persistingFlow, persistWhole } from './persisting-flow
 import type { RequestRunOptions } from './request-run-options.ts'
 import { isReplaced, usageOf } from './request-usage.ts'
 import { rescuable, rescue, rescueModeOf, type Delivered } from './rescue.ts'
+import { shownSeconds } from './total-time.ts'
 
 export interface RequestRunDeps extends FailoverDeps {
   readonly commits: DurabilityWait
@@ -391,7 +392,7 @@ export class RequestRun extends SetEntry {
   }
 
   #passDeadline(): void {
-    const seconds = Math.round(this.#options.totalMs / 1000)
+    const seconds = shownSeconds(this.#options.totalMs)
     const { profile } = this.#options.context.conversation
     const { current, retryCount } = this.#source
     current?.stop(new ServiceError('upstream_timeout', { retryCount, words: { profile, seconds } }))

@@ -8,6 +8,11 @@ const longestTotalMs = 3_600_000
  */
 const longestMarginMs = 1_000
 
+/** A time limit in seconds, as errors name it: below a second in tenths, and never 0. */
+export function shownSeconds(totalMs: number): number {
+  return totalMs < 950 ? Math.max(1, Math.round(totalMs / 100)) / 10 : Math.round(totalMs / 1_000)
+}
+
 /** Time limit for the whole request: the caller's own, or the longest of its backends (contract 9.6). */
 export function totalMsOf({ timeoutMs }: ModelRequest, backends: readonly Backend[]): number {
   if (timeoutMs === undefined) return Math.max(...backends.map(({ timeouts }) => timeouts.totalMs))

@@ -340,6 +340,14 @@ describe('a deadline after a backend was asked', () => {
   })
 })
 
+test('an error names a deadline of less than a second in tenths (contract 6.19)', async () => {
+  const gateway = new FakeGateway(['openai-chat'])
+  const answered = gateway.answer('openai-chat', { messages }, 500)
+  answered.catch(() => {})
+  await gateway.clock.advance(500)
+  await expect(answered).rejects.toMatchObject({ facts: { words: { seconds: 0.5 } } })
+})
+
 test('if this service could not open a connection, the error is server_busy, and no breaker counts it', async () => {
   const gateway = new FakeGateway(['openai-chat', 'openai-chat'])
   for (let count = 0; count < 20; count++) {
