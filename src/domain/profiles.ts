@@ -66,8 +66,8 @@ export const fusionToolType = 'svc-router:fusion'
 /** The header that attaches the tool, for clients that cannot add it to their requests. */
 export const attachedToolsHeader = 'x-svc-router-tools'
 /**
- * The function that models call to use the tool. Clients cannot name a tool like this and never see calls of it
- * (contract 16.3).
+ * The function that models call to use the tool. Clients never see calls of it, and cannot name a tool of theirs like this
+ * next to it (contract 16.3).
  */
 export const fusionFunctionName = 'svc_router_fusion'
 /** The names under which a run of the tool appears in an answer, as a call of a remote server's tool. */

@@ -371,6 +371,12 @@ describe.each(asked)('$name', ({ path, body }) => {
     }
     expect(requestsOf(service)).toEqual([0, 0, 0])
   })
+
+  test('without the fusion tool, a tool of the caller may have the name of its function (contract 16.3)', async () => {
+    const service = await startScripted([[{ do: 'answer', text: 'Yes.' }]])
+    const response = await service.post(path, { ...body, tools: [renamed(clientTool[path])] })
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('Yes.')])
+  })
 })
 
 function renamed(declared: JsonObject): JsonObject {
