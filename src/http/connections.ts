@@ -15,6 +15,7 @@ export class Connections {
   /** Connections beyond the limit, reserved for probes. */
   readonly #reserved: number
   readonly #forProbes = new Set<Socket>()
+  readonly #open = new Set<Socket>()
   #isRetired = false
   #reusableSinceMs = Number.NEGATIVE_INFINITY
 
@@ -34,13 +35,21 @@ export class Connections {
     return this.#share.limit + this.#reserved * 2
   }
 
+  /** The open connections, probes included. */
+  get open(): Iterable<Socket> {
+    return this.#open
+  }
+
   /** Counts a connection until it closes. */
   add(socket: Socket): void {
     const address = addressGroup(socket.remoteAddress ?? '')
-    if (this.#share.take(address)) {
-      socket.once('close', () => this.#share.give(address))
-      return
-    }
+    const isCounted = this.#share.take(address)
+    this.#open.add(socket)
+    socket.once('close', () => {
+      this.#open.delete(socket)
+      if (isCounted) this.#share.give(address)
+    })
+    if (isCounted) return
     for (const oldest of this.#forProbes) {
       if (this.#forProbes.size < this.#reserved) break
       this.#forProbes.delete(oldest)

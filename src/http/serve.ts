@@ -14,8 +14,8 @@ const abortMs = 1_000
 /** Interval at which idle connections are closed while draining. */
 const closeIdleMs = 50
 /**
- * How long a connection stays open after an answer that allowed another request on it, because it began before the drain:
- * clients that send their next request at once must not find it closing.
+ * How long a connection stays open after an answer that allowed another request on it, because its headers were sent before
+ * the drain: clients that send their next request at once must not find it closing.
  */
 const lastRequestMs = 500
 /** How often Node checks for slow connections. */
@@ -46,7 +46,10 @@ export interface Listening {
   readonly api: Api
   /** The open connections and their limit. */
   readonly connections: FairShare
-  /** From now on each answer closes its connection, so that clients and proxies open their next one elsewhere. */
+  /**
+   * From now on each answer closes its connection unless its headers were already sent, so that clients and proxies open
+   * their next one elsewhere (contract 32.6).
+   */
   retire(): void
   /**
    * Accepts no new connections and at most one more request on each open one. Resolves when the last connection is
@@ -75,8 +78,7 @@ export async function serve(build: (port: number) => Api, options: ServeOptions)
   try {
     const { port } = server.address() as AddressInfo
     const api = build(port)
-    attach(server, api, options, connections)
-    const retire = (): void => connections.retire()
+    const retire = attach(server, api, options, connections)
     return {
       port,
       api,
@@ -113,8 +115,8 @@ export function createHttpServer(options: ServeOptions, connections: Connections
   return server
 }
 
-/** Has the API answer the requests of a server. */
-export function attach(server: Server, api: Api, options: ServeOptions, connections: Connections): void {
+/** Has the API answer the requests of a server. Returns `Listening.retire`. */
+export function attach(server: Server, api: Api, options: ServeOptions, connections: Connections): () => void {
   /** The answer in progress on each connection: errors about later bytes must not be written into it. */
   const answers = new WeakMap<Socket, ServerResponse | undefined>()
   // Held until its connection's next request, an answer would move everything that its request allocated into the old
@@ -162,6 +164,13 @@ export function attach(server: Server, api: Api, options: ServeOptions, connecti
   // Other expectations may be ignored (RFC 9110, 10.1.1), and Node's own answer says nothing useful.
   server.on('checkExpectation', take)
   server.on('connect', (_request, socket) => socket.destroy())
+  return () => {
+    connections.retire()
+    for (const socket of connections.open) {
+      const answer = answers.get(socket)
+      if (answer !== undefined && !answer.headersSent) answer.shouldKeepAlive = false
+    }
+  }
 }
 
 /**

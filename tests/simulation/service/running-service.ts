@@ -141,7 +141,7 @@ export class RunningService {
     })
     const connections = new Connections(serveOptions.connections, serveOptions.probeConnections)
     const server = createHttpServer(serveOptions, connections)
-    attach(server, api, serveOptions, connections)
+    const retire = attach(server, api, serveOptions, connections)
     service = new RunningService({
       number,
       clock,
@@ -152,7 +152,7 @@ export class RunningService {
       providers,
       thread,
       ledger,
-      retire: () => connections.retire(),
+      retire,
       end: () => keyCache[Symbol.dispose](),
     })
     return service
