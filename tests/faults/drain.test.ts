@@ -83,8 +83,8 @@ describe('on SIGTERM', () => {
     expect((await idle.turn()).last.type).toBe('response.completed')
     const busy = await openSocket()
     provider.script([{ do: 'answer', words: 24, tokenDelayMs: 50, repeat: true }])
-    busy.create()
-    busy.create()
+    busy.create({ stream_id: 'first' })
+    busy.create({ stream_id: 'second' })
     await busy.next()
     const answers = [new RawConnection(service.port).ask(post(slowStream)), keptOpen.ask(post(slowStream))] as const
     const both = new RawConnection(service.port).read(post(slowStream) + post(slowStream))
@@ -131,6 +131,7 @@ describe('on SIGTERM', () => {
     expect(current.last.type).toBe('response.completed')
     expect(queued.last).toMatchObject({
       type: 'error',
+      stream_id: 'second',
       status: 503,
       error: { code: 'restarting', retryable: true },
       headers: { 'retry-after': '1' },

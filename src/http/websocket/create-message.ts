@@ -11,6 +11,11 @@ const streamIdShape = /^[A-Za-z0-9_.-]{1,256}$/
 const envelope = { type: undefined, generate: undefined, stream_id: undefined, stream: 'true' } as const
 const maxShownChars = 40
 
+/** Whether a value is a valid `stream_id`. */
+export function isStreamId(value: unknown): value is string {
+  return typeof value === 'string' && streamIdShape.test(value)
+}
+
 /** A message that requests an answer. */
 export interface CreateMessage {
   readonly json: JsonBody
@@ -34,7 +39,7 @@ export async function readMessage(bytes: Buffer, maxBytes: number): Promise<Crea
   if (generate !== null && typeof generate !== 'boolean') {
     throw invalidRequest('generate', 'generate must be true or false.')
   }
-  if (streamId !== null && !(typeof streamId === 'string' && streamIdShape.test(streamId))) {
+  if (streamId !== null && !isStreamId(streamId)) {
     throw invalidRequest('stream_id', 'stream_id must be 1 to 256 letters, digits, underscores, hyphens, and periods.')
   }
   return {

@@ -51,6 +51,8 @@ export class ResponsesSocket {
   #heldBytes = 0
   readonly #waiting: Buffer[] = []
   #waitingBytes = 0
+  /** Bytes of rejected messages whose `stream_id` is being searched. */
+  #rejectedBytes = 0
   #current: SocketRequestOptions | undefined
   #isLeaving = false
   /** Whether it closes after the current request. */
@@ -125,7 +127,7 @@ export class ResponsesSocket {
   /** Updates the shared count of waiting bytes; false if the account's share is used up. */
   #hold(): boolean {
     const { waitingBytes } = this.#deps
-    const more = this.#partialBytes + this.#waitingBytes - this.#heldBytes
+    const more = this.#partialBytes + this.#waitingBytes + this.#rejectedBytes - this.#heldBytes
     if (more > 0 && !waitingBytes.take(this.#owner.accountId, more)) return false
     if (more < 0) waitingBytes.give(this.#owner.accountId, -more)
     this.#heldBytes += more
@@ -141,13 +143,26 @@ export class ResponsesSocket {
     if (isBusy && (this.#waiting.length >= maxWaiting || this.#waitingBytes + bytes.length > mostBytes)) {
       // A client that keeps sending without reading is disconnected.
       if (this.#end.raw.writableNeedDrain) this.terminate()
-      else this.#say('websocket_queue_full')
+      else this.#reject(bytes)
       return
     }
     this.#waiting.push(bytes)
     this.#waitingBytes += bytes.length
     this.#goOn()
     this.#hold()
+  }
+
+  /** Rejects a message that cannot wait. */
+  #reject(bytes: Buffer): void {
+    this.#rejectedBytes += bytes.length
+    this.#hold()
+    const refused = this.#deps.requests.refuse(this.#optionsFor(bytes), new ServiceError('websocket_queue_full'))
+    refused
+      .catch((error: unknown) => this.#giveUp(error))
+      .finally(() => {
+        this.#rejectedBytes -= bytes.length
+        this.#hold()
+      })
   }
 
   /** Starts the next request, or closes the connection if there will be none. */

@@ -21,6 +21,7 @@ import type { Intake } from '../request-intake.ts'
 import { headersObject } from '../usage-headers.ts'
 import type { ConnectionCache, HistoryNode } from './connection-cache.ts'
 import { inputText, outputText, readMessage, requestOf, type CreateMessage } from './create-message.ts'
+import { findStreamId } from './find-stream-id.ts'
 import type { SocketSink } from './socket-sink.ts'
 
 const format = 'openai-responses'
@@ -108,11 +109,8 @@ export class SocketRequests {
   }
 
   /** Sends the error that replaces the answer. */
-  async refuse(
-    { sink, requestId, owner }: SocketRequestOptions,
-    error: ServiceError,
-    principal?: Principal,
-  ): Promise<void> {
+  async refuse(options: SocketRequestOptions, error: ServiceError, principal?: Principal): Promise<void> {
+    const { sink, requestId, owner } = options
     const { log, links, nowMs, signalsOf, refused, onRefused } = this.#deps
     if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
     if (sink.isOpen) return sink.drop()
@@ -120,8 +118,25 @@ export class SocketRequests {
       onRefused?.(error.code)
       refused.note(owner, error.code, requestId)
     }
+    // Without waiting, if possible: the connection may close at once.
+    const named = this.#findStreamId(options)
+    const streamId = named instanceof Promise ? await named : named
+    if (streamId !== undefined) sink.streamId = streamId
     const signals = error.facts.signals ?? (principal && (await signalsOf(principal)))
     sink.refuse(errorMessage(error, { requestId, links, nowMs: nowMs(), signals }))
+  }
+
+  /** What the sink does not know yet. Scanning long messages counts as work for rejected requests (contract 29.5). */
+  #findStreamId({ bytes, sink, owner }: SocketRequestOptions): ReturnType<typeof findStreamId> {
+    if (sink.hasStreamId) return undefined
+    return findStreamId(bytes, (scanned) => {
+      try {
+        this.#deps.work.begin(owner.accountId).spend(scanned)
+        return true
+      } catch {
+        return false
+      }
+    })
   }
 
   async #answer(

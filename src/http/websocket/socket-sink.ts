@@ -51,6 +51,11 @@ export class SocketSink implements AnswerSink {
     return this.#over.promise
   }
 
+  /** Whether `streamId` was set. */
+  get hasStreamId(): boolean {
+    return this.#marks !== ''
+  }
+
   /** The caller's own name for this answer. */
   set streamId(id: string) {
     this.#marks = `"stream_id":${JSON.stringify(id)},`

@@ -219,8 +219,9 @@ describe('the turns of one connection run one after another', () => {
     await start()
     service.providers[0]!.script([{ do: 'answer', words: 20, tokenDelayMs: 10 }])
     const client = await open()
-    for (let sent = 0; sent < 18; sent++) client.create({ input: `Message ${sent}.` })
-    const error = { type: 'error', status: 429, error: { code: 'websocket_queue_full', retryable: true } }
+    for (let sent = 0; sent < 18; sent++) client.create({ input: `Message ${sent}.`, stream_id: `s${sent}` })
+    const code = 'websocket_queue_full'
+    const error = { type: 'error', stream_id: 's17', status: 429, error: { code, retryable: true } }
     const events: SocketEvent[] = []
     for (let ended = 0; ended < 17;) {
       const event = await client.next()
@@ -243,6 +244,20 @@ describe('the turns of one connection run one after another', () => {
     expect((await client.turn()).events.every((event) => !('stream_id' in event))).toBe(true)
   })
 
+  test('the error for a message that cannot be read has its stream_id if it can be found (contract 14.7)', async () => {
+    await start({ settings: { limits: { body: '4KiB' } } })
+    const client = await open()
+    const refused = async (body: object): Promise<unknown> => {
+      const { stream_id: id, status, error } = (await client.turn(body)).last
+      return [id, status, error?.code]
+    }
+    expect(await refused({ stream_id: 'a', input: 'x'.repeat(5_000) })).toEqual(['a', 413, 'payload_too_large'])
+    expect(await refused({ input: 'x'.repeat(5_000), stream_id: 'b' })).toEqual(['b', 413, 'payload_too_large'])
+    expect(await refused({ input: 'x'.repeat(5_000) })).toEqual([undefined, 413, 'payload_too_large'])
+    expect(await refused({ stream_id: 'c', type: 'response.steer' })).toEqual(['c', 400, 'invalid_request'])
+    expect(await refused({ stream_id: 'no spaces' })).toEqual([undefined, 400, 'invalid_request'])
+  })
+
   test('an acknowledgment gets no answer', async () => {
     await start()
     const client = await open()
@@ -261,10 +276,11 @@ describe('keys', () => {
     await service.revoke(stored.id)
     const revokedMs = performance.now()
     let last: SocketEvent
-    do ({ last } = await client.turn())
+    do ({ last } = await client.turn({ stream_id: 'planner' }))
     while (last.type !== 'error')
     expect(performance.now() - revokedMs).toBeLessThan(5_000)
     expect(last).toMatchObject({ type: 'error', status: 401, error: { code: 'key_revoked', source: 'client' } })
+    expect(last.stream_id).toBe('planner')
     expect(last.headers).toMatchObject({ 'www-authenticate': 'Bearer realm="svc-router", error="invalid_token"' })
     expect(await client.closed).toEqual({ code: 1008, reason: 'key_revoked' })
   })
