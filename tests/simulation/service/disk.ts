@@ -17,6 +17,8 @@ import type { Timeline } from './timeline.ts'
 const answerLimitMs = 5_000
 /** How long a failed commit waits before it is tried again. */
 const retryMs = 50
+/** How long the end of the thread is awaited before it is terminated, as by the real one. */
+const closeTimeoutMs = 10_000
 
 /** How the disk works at the moment. `failing`: every write and read is an error. `hung`: nothing is answered. */
 export type DiskState = 'fast' | 'slow' | 'failing' | 'hung'
@@ -251,7 +253,16 @@ export class SimulatedThread implements DatabaseThread {
 
   async close(finishFrom: string | undefined): Promise<boolean> {
     this.#isClosing = true
-    if (this.#isBusy) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+    if (this.#isBusy)
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve
+        this.#timeline.after(closeTimeoutMs, () => {
+          // It is terminated: what is not written is lost.
+          this.#hasEnded = true
+          resolve()
+        })
+      })
+    if (this.#hasEnded) return true
     this.#hasEnded = true
     if (finishFrom !== undefined)
       this.#disk.database
@@ -263,7 +274,7 @@ export class SimulatedThread implements DatabaseThread {
   }
 
   #pump(): void {
-    if (this.#isBusy || this.#clock.isDead || this.#disk.state === 'hung') return
+    if (this.#isBusy || this.#hasEnded || this.#clock.isDead || this.#disk.state === 'hung') return
     const isBlocked = this.#owner !== undefined
     const isCommit = this.#batches.length > 0 && !isBlocked
     const at = this.#calls.findIndex(({ call }) => !isBlocked || connectionOf(call) === this.#owner)
@@ -273,7 +284,7 @@ export class SimulatedThread implements DatabaseThread {
     }
     this.#isBusy = true
     this.#timeline.after(this.#durationMs(), () => {
-      if (this.#clock.isDead) return
+      if (this.#hasEnded || this.#clock.isDead) return
       this.#isBusy = false
       if (isCommit) this.#commit()
       else this.#run(this.#calls.splice(at, 1)[0]!)
