@@ -210,10 +210,7 @@ export interface UpstreamRequest {
 }
 
 export interface UpstreamListener {
-  /**
-   * Called when the request can be sent, which can be seconds after the call: it waits for a connection. False if it must
-   * not be sent; the listener then aborts the call.
-   */
+  /** Whether the request may still be sent, now that it has a connection. If not, the listener aborts the call. */
   mayStillSend?(): boolean | Promise<boolean>
   /** Status and the headers that are used. Called once, before any data. */
   onHead(head: UpstreamHead): void
