@@ -21,8 +21,7 @@ export const errorCatalog = {
   key_inactive: {
     ...authentication,
     action: 'accountUrl',
-    message:
-      'This API key is not active: it is unknown, disabled, or expired, or its account is suspended. See your keys:',
+    message: 'This API key is not active: it is unknown, or its account is suspended. See your keys:',
   },
   key_revoked: {
     ...authentication,

@@ -28,10 +28,9 @@ export const accessHelp = {
     example: { words: { reason: 'The key is incomplete or mistyped: its checksum is wrong.' } },
   },
   key_inactive: {
-    why: 'The key has the right format but is not active: this service did not create it, it is disabled or expired, or its account is suspended. OpenAI’s API calls this error `invalid_api_key`.',
+    why: 'The key has the right format but is not active: this service did not create it, or its account is suspended. OpenAI’s API calls this error `invalid_api_key`.',
     fix: [
       'Check that the base URL belongs to the service that created the key.',
-      'Check your list of keys for one that is disabled or expired.',
       'If your [account page](/account) says that the account is suspended, [contact support](/support). New keys do not help.',
       'Otherwise, create a new key and replace the old one.',
     ],

@@ -101,7 +101,8 @@ async function showKey(
   const body = html`${showKeyOnce(key, visit.deps.baseUrl)}
     <h2>Next: send a request</h2>
     <p>
-      <a href="/account/upstreams">Connect your own model provider</a>. Then run the command above, or connect a client.
+      If the operator provides no models for you,
+      <a href="/account/upstreams">connect a model provider</a> first. Then run the command above, or connect a client.
     </p>
     <p class="actions">
       <a class="button" href="/connect">Connect a client</a>

@@ -52,7 +52,7 @@ export function findKeyOnline(subject: Subject, sight: Observations, reporter: W
     case 'key_inactive':
       return finding(
         'key_inactive',
-        `the key in ${keyVariable} is unknown to this service, disabled, or expired, or its account is suspended`,
+        `the key in ${keyVariable} is unknown to this service, or its account is suspended`,
         reporter.isOwn ? `see the keys of this service: ${reporter.command('keys list')}` : anotherKey,
       )
     case '1010':
