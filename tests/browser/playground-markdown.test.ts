@@ -160,7 +160,7 @@ suite('the fields of the playground', () => {
   })
 
   test.each([
-    ['is too large', 'image/png', 2_500_001, 'can be at most 2,500 kB together'],
+    ['is too large', 'image/png', 2_500_001, 'can be at most 2,500 kB in total'],
     ['is no image', 'text/html', 10, 'Choose a PNG, JPEG, WebP, or GIF image'],
     ['may hold script', 'image/svg+xml', 10, 'Choose a PNG, JPEG, WebP, or GIF image'],
   ])('a file that %s is not attached, and the field says why', async (_, mimeType, bytes, words) => {
@@ -177,6 +177,6 @@ suite('the fields of the playground', () => {
     await send('Look.')
     await page.locator('.turn.assistant .said').waitFor()
     await attach('two.png')
-    await page.locator('#image-wrong').getByText('together').waitFor()
+    await page.locator('#image-wrong').getByText('in total').waitFor()
   })
 })
