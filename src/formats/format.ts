@@ -15,6 +15,8 @@ export interface ProviderFormat {
    * read it.
    */
   readonly sealsByModel?: boolean
+  /** Whether requests have the arguments of tool calls as JSON, not as text, so that they must be parsed. */
+  readonly parsesArguments?: boolean
   /** Path below a provider's base URL, with a query if the format needs one: `/chat/completions`. */
   upstreamPath(model: string, stream: boolean): string
   /**

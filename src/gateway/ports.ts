@@ -210,7 +210,7 @@ export interface UpstreamRequest {
 }
 
 export interface UpstreamListener {
-  /** Whether the request may still be sent, now that it has a connection. If not, the listener aborts the call. */
+  /** Whether the request may still be sent, now that it has a connection. If not, the call fails with `not_sent`. */
   mayStillSend?(): boolean | Promise<boolean>
   /** Status and the headers that are used. Called once, before any data. */
   onHead(head: UpstreamHead): void

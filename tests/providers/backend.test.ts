@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { UpstreamError } from '../../src/domain/upstream.ts'
 import { vendors } from '../../src/providers/registry.ts'
 import { defaultTimeouts } from '../../src/providers/timeouts.ts'
 import { uuidOf } from '../../src/runtime/ids.ts'
@@ -217,6 +218,59 @@ describe('events of a call', () => {
     expect(outcomes).toEqual(['broken'])
     expect(bugs).toEqual([thrown])
     expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
+  })
+})
+
+describe('a request that must not be sent anymore when it has a connection', () => {
+  const request = { body: '{}', stream: false, requestId: 'req_test' } as const
+
+  test.each([
+    ['at once', false, 'not_sent'],
+    ['later', sleep(20).then(() => false), 'not_sent'],
+    ['not at all: it may be sent after all', sleep(20).then(() => true), 'end'],
+  ] as const)('fails, and returns its connection: %s', async (_, maySend, ended) => {
+    const mayStillSend = (): boolean | Promise<boolean> => maySend
+    let arrived = 0
+    const { baseUrl } = await serveHttp((incoming, response) => {
+      arrived += 1
+      incoming.resume()
+      response.end('{}')
+    })
+    const pools = openPools({ maxConnections: 1 })
+    const backend = openBackend(pools, baseUrl)
+    await run(backend)
+    let hasReturned = false
+    const end = await new Promise<string>((resolve) => {
+      const onError = ({ outcome }: UpstreamError): void => resolve(hasReturned ? outcome : 'too early')
+      backend.call(request, { onHead() {}, onData() {}, onEnd: () => resolve('end'), onError, mayStillSend })
+      hasReturned = true
+    })
+    expect([end, arrived]).toEqual([ended, ended === 'end' ? 2 : 1])
+    // The only connection can be had again.
+    expect((await run(backend)).steps).toEqual(['head', 'data', 'end'])
+  })
+
+  test('is sent over a fresh connection if the one that it had is lost while it waits', async () => {
+    let arrived = 0
+    const { baseUrl, sockets } = await serveHttp((incoming, response) => {
+      arrived += 1
+      incoming.resume()
+      response.end('{}')
+    })
+    const backend = openBackend(openPools(), baseUrl)
+    await run(backend)
+    let wasLost = false
+    const end = await new Promise<string>((resolve) => {
+      const mayStillSend = async (): Promise<boolean> => {
+        if (!wasLost) for (const socket of sockets) socket.resetAndDestroy()
+        wasLost = true
+        await sleep(50)
+        return true
+      }
+      const onError = ({ outcome }: UpstreamError): void => resolve(outcome)
+      backend.call(request, { onHead() {}, onData() {}, onEnd: () => resolve('end'), onError, mayStillSend })
+    })
+    expect([end, arrived]).toEqual(['end', 2])
   })
 })
 

@@ -10,6 +10,7 @@ export const anthropicMessages: Format = {
   id: 'anthropic-messages',
   path: '/messages',
   inputField: 'messages',
+  parsesArguments: true,
   outputLimit: { isRequired: true, members: (limit) => ({ max_tokens: limit }) },
   conventions: anthropicConventions,
   fieldNames: { input: 'messages', stop: 'stop_sequences' },

@@ -8,6 +8,7 @@ import { writeRequest } from './write-request.ts'
 export const gemini: ProviderFormat = {
   id: 'gemini',
   sealsByModel: true,
+  parsesArguments: true,
   upstreamPath: (model, stream) =>
     `/${resourceOf(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
   writeRequest,

@@ -1,3 +1,4 @@
+import { ServiceError } from '../../domain/errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 
 /** A grant is used this long without another check. Calls that wait for a connection can be sent later. */
@@ -8,6 +9,8 @@ export class StandingGrant {
   readonly #check: () => void | Promise<void>
   readonly #clock: Clock
   #grantedMs = 0
+  /** Why the request may make no more calls, if a late check says so. */
+  refusal: ServiceError | undefined
 
   constructor(check: () => void | Promise<void>, clock: Clock) {
     this.#check = check
@@ -26,19 +29,19 @@ export class StandingGrant {
     }
   }
 
-  /** Whether the call may be sent now. If not, `withdraw` has been called. */
-  stillHolds(withdraw: () => void): boolean | Promise<boolean> {
+  /** Whether the call may be sent now. */
+  stillHolds(): boolean | Promise<boolean> {
     if (this.#clock.monotonicMs() - this.#grantedMs <= grantedForMs) return true
-    const refused = (): false => {
-      withdraw()
-      return false
-    }
     try {
       const granted = this.#check()
-      return granted instanceof Promise ? granted.then(() => true, refused) : true
-    } catch {
-      // The check of the next backend says why, unless only this one may no longer be called.
-      return refused()
+      return granted instanceof Promise ? granted.then(() => true, this.#refuse) : true
+    } catch (error) {
+      return this.#refuse(error)
     }
+  }
+
+  readonly #refuse = (error: unknown): false => {
+    if (error instanceof ServiceError) this.refusal = error
+    return false
   }
 }

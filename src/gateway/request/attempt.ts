@@ -75,7 +75,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   #sawBody = false
   #over = false
   #failure: Error | undefined
-  #grant: StandingGrant | undefined
+  grant: StandingGrant | undefined
   #timer: Timer | undefined
   #resolve: (() => void) | undefined
   #reject: ((error: Error) => void) | undefined
@@ -97,8 +97,8 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
    * whether the response headers have arrived (contract 9.2, 9.8). @throws UpstreamError, and errors of `grant`
    */
   open(request: UpstreamRequest, grant: CallGrant<Target>, mayLeave?: MayFailOver): Promise<void> {
-    this.#grant = new StandingGrant(() => grant(this.target, undefined, this.bill), this.#clock)
-    const granted = this.#grant.take((error) => this.stop(asError(error)))
+    this.grant = new StandingGrant(() => grant(this.target, undefined, this.bill), this.#clock)
+    const granted = this.grant.take((error) => this.stop(asError(error)))
     return granted === undefined ? this.#open(request, mayLeave) : granted.then(() => this.#open(request, mayLeave))
   }
 
@@ -116,7 +116,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   }
 
   mayStillSend(): boolean | Promise<boolean> {
-    return this.#grant!.stillHolds(() => this.stop(new UpstreamError('not_sent')))
+    return this.grant!.stillHolds()
   }
 
   #setDeadline({ headersMs, firstContentMs, wholeAnswerMs }: BackendTimeouts, mayLeave: MayFailOver | undefined): void {

@@ -154,17 +154,15 @@ function writeTranslated(
   options: WriteOptions,
 ): string {
   const { issuer, format } = backend
-  assertSimpleCalls(conversation)
+  const provider = formats(format)
+  if (provider.parsesArguments === true) assertSimpleCalls(conversation)
   const target = targetFor(backend, conversation, learned, options)
-  const written = formats(format).writeRequest(withStableTools(unmarkConversation(conversation, issuer)), target)
+  const written = provider.writeRequest(withStableTools(unmarkConversation(conversation, issuer)), target)
   if (backend.isManaged) assertManagedScope(written)
   return JSON.stringify(written)
 }
 
-/**
- * Other formats write the arguments of tool calls as JSON, not as text, so they must be parsed (contract 30.8). @throws
- * ServiceError `invalid_request` if that would take long
- */
+/** The arguments of all tool calls have the limits of a body. @throws ServiceError `invalid_request` (contract 30.8) */
 function assertSimpleCalls({ turns }: Conversation): void {
   const texts = turns.flatMap((turn) => (turn.role === 'assistant' ? argumentsIn(turn) : []))
   if (texts.some(isTooComplex) || haveTooManyShapes(texts))

@@ -309,15 +309,13 @@ export class Failover implements AnswerSource {
       const run = this.#start(endpoint)
       const trace = this.#options.request.trace?.attempt(endpoint)
       try {
-        const { stream } = this.#options.conversation
-        const headers = headersFor(endpoint, this.#options.request, trace?.traceparent)
-        await run.open(
-          { body, stream, requestId: this.#options.request.id, headers },
-          this.#options.request.grant,
-          this.#mayLeave,
-        )
-      } catch (error) {
-        this.#end(run, trace, error)
+        const { request, conversation } = this.#options
+        const { stream } = conversation
+        const headers = headersFor(endpoint, request, trace?.traceparent)
+        await run.open({ body, stream, requestId: request.id, headers }, request.grant, this.#mayLeave)
+      } catch (caught) {
+        this.#end(run, trace, caught)
+        const error = run.grant?.refusal ?? caught
         const next = secondAttempt(error, {
           backend,
           endpoint,

@@ -44,7 +44,7 @@ export class Call implements UpstreamCall, PooledCall {
   /** Whether a byte of the answer has arrived. */
   #answering = false
   #replayed = false
-  #sentAtMs = 0
+  #sentAtMs: number | undefined
 
   constructor(options: CallOptions, pool: Pool, request: UpstreamRequest, listener: UpstreamListener) {
     this.#options = options
@@ -85,12 +85,18 @@ export class Call implements UpstreamCall, PooledCall {
 
   onConnected(socket: Socket, isReused: boolean): void {
     this.#reused = isReused
+    const connection = this.#connection
+    const decide = (isAllowed: boolean): void => {
+      // It was aborted or lost meanwhile.
+      if (this.#connection !== connection) return
+      if (isAllowed) return this.#send(socket)
+      this.#connection = undefined
+      connection?.abandon()
+      this.refuse()
+    }
     const may = this.#listener.mayStillSend?.() ?? true
-    if (may === true) this.#send(socket)
-    else if (may !== false)
-      void may.then((isAllowed) => {
-        if (isAllowed && !this.#ended && this.#connection !== undefined) this.#send(socket)
-      })
+    if (typeof may === 'boolean') decide(may)
+    else void may.then(decide)
   }
 
   #send(socket: Socket): void {
@@ -141,12 +147,12 @@ export class Call implements UpstreamCall, PooledCall {
       this.#reused = false
       this.#pool.takeFresh(this)
     } else {
-      this.#fail(new UpstreamError(loss))
+      this.#fail(new UpstreamError(this.#sentAtMs === undefined && loss === 'reset' ? 'unreachable' : loss))
     }
   }
 
   #isJustSent(): boolean {
-    return this.#options.clock.monotonicMs() - this.#sentAtMs <= replayWithinMs
+    return this.#sentAtMs === undefined || this.#options.clock.monotonicMs() - this.#sentAtMs <= replayWithinMs
   }
 
   #fail(failure: UpstreamError): void {

@@ -257,9 +257,11 @@ class NodeLedger implements PostgresLedger {
    * them: a client that sends one request after the other must not be refused because of itself.
    */
   async #decide(asking: Omit<Asking, 'dueMark'>): Promise<Decided> {
+    const { written } = this.#settlements
     const decided = await this.#queue.add({ ...asking, dueMark: this.#marks.next })
-    const released = 'standings' in decided ? this.#settlements.releasing(asking.opening.accountId) : undefined
-    if (released === undefined) return decided
+    if (!('standings' in decided)) return decided
+    const released = this.#settlements.releasing(asking.opening.accountId)
+    if (released === undefined && this.#settlements.written === written) return decided
     await released
     return await this.#queue.add({ ...asking, dueMark: this.#marks.next })
   }

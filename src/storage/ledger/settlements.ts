@@ -65,6 +65,11 @@ export class SettlementQueue {
     return !this.#isFailing
   }
 
+  /** How many were written so far. */
+  get written(): number {
+    return this.#written
+  }
+
   add(settlement: Settlement): void {
     this.#waiting.push(settlement)
     this.#running ??= this.#run().finally(() => {
@@ -76,11 +81,16 @@ export class SettlementQueue {
    * Resolves when what this account's budgets have to get back is written, or could not be; undefined if nothing waits.
    */
   releasing(accountId: string): Promise<void> | undefined {
-    if (!this.#waiting.some((settlement) => settlement.accountId === accountId)) return undefined
-    const writtenAt = this.#written + this.#waiting.length
-    return new Promise((resolve) => {
+    const last = this.#waiting.findLastIndex((settlement) => settlement.accountId === accountId)
+    if (last < 0) return undefined
+    const writtenAt = this.#written + last + 1
+    return new Promise((done) => {
+      const limit = this.#clock.after(releaseLimitMs, done)
+      const resolve = (): void => {
+        limit.cancel()
+        done()
+      }
       this.#awaited.push({ writtenAt, resolve })
-      this.#clock.after(releaseLimitMs, resolve)
     })
   }
 

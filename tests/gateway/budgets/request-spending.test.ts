@@ -95,6 +95,15 @@ test('a call that was lost stays spent if a second one to the same backend canno
   expect(spending.spent()).toEqual(worst)
 })
 
+test('a call whose grant is checked again takes nothing more', async () => {
+  const bill = billOf()
+  await begin(bill)
+  await begin(bill)
+  expect(spending.spent()).toEqual(worst)
+  spending.ended(bill, new UpstreamError('not_sent'))
+  expect(spending.spent()).toEqual({ nanoUsd: 0, tokens: 0 })
+})
+
 test('of two calls to one backend at once, the rejected one is released, and the other one counts', async () => {
   rest = 1e12
   const [lost, rejected] = [billOf(), billOf()]

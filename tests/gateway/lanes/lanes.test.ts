@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { anthropicMessages } from '../../../src/formats/anthropic-messages/anthropic-messages.ts'
 import { formatById, relayById } from '../../../src/formats/formats.ts'
 import { openaiChat } from '../../../src/formats/openai-chat/openai-chat.ts'
@@ -100,6 +101,34 @@ describe('if the backend reports no usage', () => {
     },
   )
 })
+
+test.each([undefined, relayById('openai-chat')])(
+  'the arguments of all calls together have the limit of one answer',
+  (relay) => {
+    const context = contextOf(openaiChat.readRequest({ model: 'p', messages: [] }))
+    const backend = { issuer: 'someone' } as Backend
+    const answerWith = (calls: number): (() => unknown) => {
+      const lane = new WholeLane({ context, client: anthropicMessages, backend, backendFormat: openaiChat, relay })
+      const tool_calls = Array.from({ length: calls }, (_, call) => ({
+        id: `c${call}`,
+        type: 'function',
+        function: {
+          name: 'f',
+          arguments: JSON.stringify(Object.fromEntries(Array.from({ length: 5_000 }, (__, n) => [`k${call}_${n}`, 1]))),
+        },
+      }))
+      const choice = {
+        index: 0,
+        message: { role: 'assistant', content: null, tool_calls },
+        finish_reason: 'tool_calls',
+      }
+      lane.push(Buffer.from(JSON.stringify({ id: 'c', model: 'm', choices: [choice] })))
+      return () => lane.end()
+    }
+    expect(answerWith(4)).not.toThrow()
+    expect(answerWith(5)).toThrow(UpstreamError)
+  },
+)
 
 test.each([undefined, relayById('openai-chat')])('a non-streaming answer may begin with a byte order mark', (relay) => {
   const context = contextOf(openaiChat.readRequest({ model: 'p', messages: [] }))

@@ -71,17 +71,15 @@ describe('a call that waited for a connection', () => {
   test.each([
     ['at once', true, (): void => {}, undefined],
     ['after a look-up', true, async (): Promise<void> => {}, undefined],
-    ['refused at once', false, refuse, 'not_sent'],
-    ['refused after a look-up', false, async (): Promise<void> => refuse(), 'not_sent'],
-  ] as const)('is checked again: %s', async (_, expected, again, outcome) => {
+    ['refused at once', false, refuse, 'key_inactive'],
+    ['refused after a look-up', false, async (): Promise<void> => refuse(), 'key_inactive'],
+  ] as const)('is checked again: %s', async (_, expected, again, refusal) => {
     let grant: () => void | Promise<void> = alwaysGranted
-    const { run, clock, ended, calls } = begin(0, { timeouts }, () => grant())
+    const { run, clock } = begin(0, { timeouts }, () => grant())
     await clock.advance(300)
     grant = again
     expect(await run.mayStillSend()).toBe(expected)
-    await settled()
-    expect((ended.error as UpstreamError | undefined)?.outcome).toBe(outcome)
-    expect(calls.aborted).toBe(outcome === undefined ? 0 : 1)
+    expect(run.grant?.refusal?.code).toBe(refusal)
   })
 })
 

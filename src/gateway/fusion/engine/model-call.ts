@@ -176,6 +176,7 @@ class AnswerCollector {
     } else if (event.type === 'reasoning' || event.type === 'call_arguments') {
       this.#otherCharacters += event.text.length
     } else if (event.type === 'call') {
+      this.#otherCharacters += event.name.length
       // A tool call is content from the model that has the caller's tools, and not from one without tools.
       this.#hasContent ||= this.#onEvents !== undefined
     } else if (event.type === 'usage') {
