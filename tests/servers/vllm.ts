@@ -10,8 +10,10 @@ import { options, ServerProcess } from './server-process.ts'
  */
 const environment = (): string => serverEnvironment('vllm', { PIP_NO_DEPS: '1' })
 
+/** For requests that can be repeated: vLLM may close an idle connection just when one is sent over it. */
 async function post(url: string): Promise<void> {
-  const answer = await fetch(url, { method: 'POST', signal: AbortSignal.timeout(30_000) })
+  const send = (): Promise<Response> => fetch(url, { method: 'POST', signal: AbortSignal.timeout(30_000) })
+  const answer = await send().catch(send)
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
 }
 
