@@ -60,6 +60,11 @@ export function isTooComplex(json: string): boolean {
   return allMembers > maxShapes && haveTooManyShapes([json])
 }
 
+/** Whether any of these JSON texts exceeds the limits, or all of them together have too many shapes. */
+export function areTooComplex(texts: readonly string[]): boolean {
+  return texts.some(isTooComplex) || haveTooManyShapes(texts)
+}
+
 /** Whether there are too few opening brackets for the limit on depth, even counting those in strings. */
 function hasFewContainers(json: string): boolean {
   return countUpTo(maxAnswerDepth, json, '{') + countUpTo(maxAnswerDepth, json, '[') <= maxAnswerDepth

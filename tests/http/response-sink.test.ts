@@ -4,16 +4,7 @@ import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { AnswerHead } from '../../src/gateway/ports.ts'
 import { ResponseSink } from '../../src/http/response-sink.ts'
-
-const signals = {
-  rateLimit: 1,
-  rateRemaining: 1,
-  rateReset: 0,
-  quotaLimit: 1,
-  quotaUsed: 0,
-  quotaRemaining: 1,
-  quotaReset: 0,
-}
+import { signals } from './signals.ts'
 
 /** What a client reads of a stream whose first text, and then its end, are written before the delivery mark. */
 async function readHeld(first: string, last: string, encoding: 'latin1' | 'utf8'): Promise<Buffer> {

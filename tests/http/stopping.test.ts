@@ -4,17 +4,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Api } from '../../src/http/api.ts'
 import { ResponseSink } from '../../src/http/response-sink.ts'
 import { serve, type Listening } from '../../src/http/serve.ts'
+import { signals } from './signals.ts'
 
 const limits = { headerBytes: 16_384, headerMs: 10_000, requestMs: 10_000, probeConnections: 1, connections: 10 }
-const signals = {
-  rateLimit: 1,
-  rateRemaining: 1,
-  rateReset: 0,
-  quotaLimit: 1,
-  quotaUsed: 0,
-  quotaRemaining: 1,
-  quotaReset: 0,
-}
 const head = { upstream: 'a/b', model: 'b', simulated: false, retryCount: 0, signals }
 const ask = 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n'
 

@@ -5,8 +5,7 @@ import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer, parseSimple } from '../../formats/answer-faults.ts'
 import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
 import { shownModel } from '../../formats/format.ts'
-import { isTooComplex } from '../../formats/json-limits.ts'
-import { haveTooManyShapes } from '../../formats/json-shapes.ts'
+import { areTooComplex, isTooComplex } from '../../formats/json-limits.ts'
 import { patchJson, patchJsonInSteps } from '../../formats/patch-json.ts'
 import type { RelayRules } from '../../formats/relay.ts'
 import { renameModel } from '../../formats/rename-model.ts'
@@ -163,13 +162,13 @@ export class WholeLane implements Lane {
 
   /** @throws UpstreamError `broken` if the answer is not complete */
   #noteAll(events: Iterable<AnswerEvent>): void {
-    /** Clients parse them, and some formats write them as objects. */
+    // Clients parse them, and some formats write them as objects.
     const calls: string[] = []
     for (const event of events) {
       this.#note(event)
       if (event.type === 'call_arguments') calls.push(event.text)
     }
-    if (calls.some(isTooComplex) || haveTooManyShapes(calls)) throw new UpstreamError('broken')
+    if (areTooComplex(calls)) throw new UpstreamError('broken')
     if (!this.finished) throw new UpstreamError('broken')
     this.hasContent = true
   }

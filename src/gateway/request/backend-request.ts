@@ -5,9 +5,8 @@ import { insertionsOf } from '../../formats/cache/insert-marks.ts'
 import { withStableTools } from '../../formats/cache/stable-tools.ts'
 import { mayBeEncrypted, unmarkConversation, unmarkMember } from '../../formats/encrypted-reasoning.ts'
 import type { ClientFormatId, Dialect, Formats, WriteTarget } from '../../formats/format.ts'
-import { isTooComplex } from '../../formats/json-limits.ts'
+import { areTooComplex } from '../../formats/json-limits.ts'
 import { type JsonInsertion, memberText, patchMembers } from '../../formats/json-scan.ts'
-import { haveTooManyShapes } from '../../formats/json-shapes.ts'
 import { withRejectedFields } from '../../formats/rejections/optional-fields.ts'
 import { relayChanges, type RelayRules, type RequestChanges } from '../../formats/relay.ts'
 import { assertManagedScope } from '../auth/operator-scope.ts'
@@ -165,7 +164,7 @@ function writeTranslated(
 /** The arguments of all tool calls have the limits of a body. @throws ServiceError `invalid_request` (contract 30.8) */
 function assertSimpleCalls({ turns }: Conversation): void {
   const texts = turns.flatMap((turn) => (turn.role === 'assistant' ? argumentsIn(turn) : []))
-  if (texts.some(isTooComplex) || haveTooManyShapes(texts))
+  if (areTooComplex(texts))
     throw new ServiceError('invalid_request', {
       words: { problem: 'The arguments of the tool calls are too complex. Send simpler ones.' },
     })
