@@ -17,11 +17,15 @@ const abandonWithinMs = 110
 export const answerInvariants: readonly Invariant[] = [
   {
     id: 'I8',
-    sentence: 'Every authenticated answer reports counters that add up: used and remaining are the limit.',
-    *check({ exchanges }) {
-      for (const { number, response } of exchanges) {
+    sentence:
+      'Every authenticated answer reports counters that add up: used and remaining are the limit. A rejection reports none if they cannot be read.',
+    *check(evidence) {
+      for (const exchange of evidence.exchanges) {
+        const { number, response } = exchange
         const { status, headers } = response
         if (status === undefined || status === 401 || status === 503 || status === 408) continue
+        // Contract 5.9.
+        if (status >= 400 && !headers.has('x-quota-limit') && sawOutage(evidence, exchange)) continue
         const [limit, used, remaining] = ['x-quota-limit', 'x-quota-used', 'x-quota-remaining'].map((name) =>
           Number(headers.get(name) ?? Number.NaN),
         ) as [number, number, number]
