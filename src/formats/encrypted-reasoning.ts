@@ -67,6 +67,18 @@ export function mayBeEncrypted({ needles }: EncryptedReasoningRules, text: strin
   return needles.some((needle) => text.includes(needle))
 }
 
+/** Whether a value contains encrypted ones. Searching for them in the bytes of an agent's request takes ten times as long. */
+export function holdsEncrypted(sealing: EncryptedReasoningRules, value: Json | undefined): boolean {
+  if (isArray(value)) {
+    for (let at = 0; at < value.length; at += 1) if (holdsEncrypted(sealing, value[at])) return true
+    return false
+  }
+  if (!isObject(value)) return false
+  if (sealing.encryptedMember(value) !== undefined) return true
+  for (const name in value) if (holdsEncrypted(sealing, value[name])) return true
+  return false
+}
+
 /**
  * A request's member for this issuer: its own values without their mark, and lists without entries that contain another
  * issuer's values. Other entries are left unchanged. `json` must be valid.

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Json, JsonObject } from '../../src/domain/json.ts'
 import {
+  holdsEncrypted,
   mayBeEncrypted,
   markWithIssuer,
   markText,
@@ -61,6 +62,26 @@ describe('encrypted reasoning', () => {
         expect(mayBeEncrypted(reasoning, Buffer.from(written))).toBe(true)
       }),
     )
+  })
+
+  test('it is found in a request, however deep, and what resembles it is not', () => {
+    const thought = { type: 'thinking', thinking: '', signature: 'EqQB' }
+    const hidden = { type: 'redacted_thinking', data: 'EmwK' }
+    for (const block of [thought, hidden]) {
+      expect(holdsEncrypted(thinking, [{ role: 'user', content: 'Hi' }, { content: [{ content: [block] }] }])).toBe(
+        true,
+      )
+      // Providers return thoughts without text, which have nothing encrypted.
+      expect(holdsEncrypted(thinking, [{ content: [{ ...block, signature: '', data: 1 }] }])).toBe(false)
+    }
+    fc.assert(
+      fc.property(fc.array(json), text, (values, sealed) => {
+        expect(holdsEncrypted(reasoning, [...values, { a: [item(sealed)] }] as Json)).toBe(true)
+        expect(holdsEncrypted(reasoning, [...values, { encrypted_content: null, text: sealed }] as Json)).toBe(false)
+      }),
+    )
+    expect(holdsEncrypted(reasoning, undefined)).toBe(false)
+    expect(holdsEncrypted(reasoning, '"encrypted_content":"gAAA"')).toBe(false)
   })
 
   test('it returns to its issuer unchanged, with the surrounding bytes unchanged', () => {

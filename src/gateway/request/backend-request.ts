@@ -3,7 +3,7 @@ import { ServiceError } from '../../domain/errors.ts'
 import { unsupported } from '../../formats/assert-translatable.ts'
 import { insertionsOf } from '../../formats/cache/insert-marks.ts'
 import { withStableTools } from '../../formats/cache/stable-tools.ts'
-import { mayBeEncrypted, unmarkConversation, unmarkMember } from '../../formats/encrypted-reasoning.ts'
+import { holdsEncrypted, unmarkConversation, unmarkMember } from '../../formats/encrypted-reasoning.ts'
 import type { ClientFormatId, Dialect, Formats, WriteTarget } from '../../formats/format.ts'
 import { areTooComplex } from '../../formats/json-limits.ts'
 import { type JsonInsertion, memberText, patchMembers } from '../../formats/json-scan.ts'
@@ -232,10 +232,11 @@ interface RelayedChanges {
  */
 function withoutForeignSeals(
   { encryptedReasoning }: RelayRules,
-  { bytes, members }: ModelRequest,
+  { body, bytes, members }: ModelRequest,
   { changes, marks, issuer }: RelayedChanges,
 ): RequestChanges {
-  if (encryptedReasoning === undefined || !mayBeEncrypted(encryptedReasoning, bytes)) return changes
+  if (encryptedReasoning === undefined || !holdsEncrypted(encryptedReasoning, body[encryptedReasoning.member]))
+    return changes
   const member = members.find(({ key }) => key === encryptedReasoning.member)
   const json = changes[encryptedReasoning.member] ?? (member && memberText(bytes, member, marks))
   return json === undefined
