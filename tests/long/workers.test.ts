@@ -1,7 +1,8 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { workerEnv } from '../../src/cli/process/workers.ts'
 import { startSimulatedProvider } from '../../src/simulation/providers/simulated-provider.ts'
 import { isRunning } from '../faults/children-of.ts'
 import { ServiceProcess } from '../faults/service-process.ts'
@@ -30,6 +31,11 @@ test.runIf(existsSync('/proc/self/task')).each([
   },
 )
 
+/** Whether a worker's process has replaced the copy of its parent that it began as. */
+function hasBegun(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(workerEnv)
+}
+
 /** The time limit of a start, and some more. */
 const hangLimitMs = 75_000
 const stores = hasPostgres('workers that hang') ? ['SQLite', 'PostgreSQL'] : ['SQLite']
@@ -54,6 +60,8 @@ test.runIf(existsSync('/proc/self/task')).each(stores)(
       const others = (known: readonly number[]) => () => service.workers().filter((pid) => !known.includes(pid))
       await expect.poll(others(before), { timeout: 10_000, interval: 5 }).toHaveLength(1)
       const [hung] = others(before)() as [number]
+      // Until it runs its own program, its parent waits for it.
+      await expect.poll(() => hasBegun(hung), { timeout: 10_000, interval: 5 }).toBe(true)
       process.kill(hung, 'SIGSTOP')
       await expect.poll(() => isRunning(hung), { timeout: hangLimitMs }).toBe(false)
       await expect.poll(() => service.errors).toContain('"reason":"start_timeout"')
