@@ -35,6 +35,8 @@ const drainMs = 500
 /** How long the record of a request may take to be written. */
 const recordMs = 2_000
 const pollMs = 5
+/** How long the service may take until it trusts its keys again after a jump of its clock. */
+const readyMs = 2_000
 const credentialVariable = 'SIMULATED_KEY'
 const picodollarsPerUsd = 1e12
 
@@ -74,7 +76,10 @@ export async function openDemoService(options: DemoServiceOptions, random: Rando
     baseUrl: config.baseUrl,
     key,
     fail: async (name, failure) => providers.get(name)!.fail(failure),
-    skip: (ms) => clock.skip(ms),
+    async skip(ms) {
+      await clock.skip(ms)
+      await waitUntilReady(config.baseUrl)
+    },
     urlOf: (name) => providers.get(name)!.baseUrl,
     recordedSession: (turns) => codexSession(agentTurns(turns), () => undefined),
     inputUsd: (name, input) => inputUsd(options.caching![name]!, input),
@@ -88,6 +93,13 @@ export async function openDemoService(options: DemoServiceOptions, random: Rando
     },
     close: () => owned.disposeAsync(),
   }
+}
+
+/** A question to the database that the jump interrupted has failed for its caller, and is asked again after 250 ms. */
+async function waitUntilReady(baseUrl: string): Promise<void> {
+  const untilMs = performance.now() + readyMs
+  while ((await fetch(new URL('/ready', baseUrl))).status !== 200 && performance.now() < untilMs)
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
 }
 
 function writeConfig(
