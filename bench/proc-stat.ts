@@ -4,8 +4,26 @@ import { readdirSync, readFileSync } from 'node:fs'
 const tickUs = 10_000
 const maxDepth = 4
 
+/** How often to read a family of processes whose members end meanwhile. */
+const maxReads = 5
+
 /** CPU of a process and its children so far, user and system, all threads, in microseconds (in steps of 10,000). */
 export function readCpuUs(pid: number): number {
+  for (let reads = 1; ; reads++) {
+    try {
+      return readFamilyCpuUs(pid)
+    } catch (error) {
+      // A child has ended since it was listed: now its parent's figures contain its time.
+      if (reads === maxReads || !isGone(error)) throw error
+    }
+  }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')
+}
+
+function readFamilyCpuUs(pid: number): number {
   return family(pid).reduce((sum, member) => {
     const stat = readFileSync(`/proc/${member}/stat`, 'latin1')
     // The name in parentheses may contain spaces, so count the fields after it: utime and stime are fields 14 and 15,
