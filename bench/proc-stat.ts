@@ -9,11 +9,15 @@ const maxReads = 5
 
 /** CPU of a process and its children so far, user and system, all threads, in microseconds (in steps of 10,000). */
 export function readCpuUs(pid: number): number {
+  return readAgain(() => readFamilyCpuUs(pid))
+}
+
+/** Reads again if a child has ended since it was listed: now its parent's figures contain its time. */
+function readAgain(read: () => number): number {
   for (let reads = 1; ; reads++) {
     try {
-      return readFamilyCpuUs(pid)
+      return read()
     } catch (error) {
-      // A child has ended since it was listed: now its parent's figures contain its time.
       if (reads === maxReads || !isGone(error)) throw error
     }
   }
@@ -55,6 +59,10 @@ export function readThreadCpuNs(pid: number): ThreadCpu {
 
 /** Resident memory of a process and its children, in MB of a million bytes. */
 export function readRssMb(pid: number): number {
+  return readAgain(() => readFamilyRssMb(pid))
+}
+
+function readFamilyRssMb(pid: number): number {
   return family(pid).reduce((sum, member) => {
     const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${member}/status`, 'latin1'))?.[1]
     return sum + (Number(kib) * 1024) / 1e6

@@ -95,11 +95,23 @@ export async function openDemoService(options: DemoServiceOptions, random: Rando
   }
 }
 
-/** A question to the database that the jump interrupted has failed for its caller, and is asked again after 250 ms. */
+/**
+ * Waits until the service is ready, at most `readyMs`: a jump of its clock fails the question to the database that is under
+ * way, and the service asks again after 250 ms.
+ */
 async function waitUntilReady(baseUrl: string): Promise<void> {
-  const untilMs = performance.now() + readyMs
-  while ((await fetch(new URL('/ready', baseUrl))).status !== 200 && performance.now() < untilMs)
-    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  const signal = AbortSignal.timeout(readyMs)
+  const isReady = async (): Promise<boolean> => {
+    const { status, body } = await fetch(new URL('/ready', baseUrl), { signal })
+    await body?.cancel()
+    return status === 200
+  }
+  try {
+    while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, pollMs))
+  } catch (error) {
+    // The demo shows what a service that is not ready answers.
+    if (!signal.aborted) throw error
+  }
 }
 
 function writeConfig(

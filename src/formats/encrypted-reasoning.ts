@@ -67,15 +67,31 @@ export function mayBeEncrypted({ needles }: EncryptedReasoningRules, text: strin
   return needles.some((needle) => text.includes(needle))
 }
 
-/** Whether a value contains encrypted ones. Searching for them in the bytes of an agent's request takes ten times as long. */
-export function holdsEncrypted(sealing: EncryptedReasoningRules, value: Json | undefined): boolean {
+/** Values of a request that are looked at. Agents' requests rarely have more. */
+const maxValues = 5_000
+
+/**
+ * Whether a member of a request contains encrypted values. Searching the request's `bytes` takes ten times as long for most
+ * requests, but less for those with many values.
+ */
+export function holdsEncrypted(sealing: EncryptedReasoningRules, value: Json | undefined, bytes: Buffer): boolean {
+  const left = { values: maxValues }
+  return findEncrypted(sealing, value, left) || (left.values <= 0 && mayBeEncrypted(sealing, bytes))
+}
+
+function findEncrypted(sealing: EncryptedReasoningRules, value: Json | undefined, left: { values: number }): boolean {
+  if ((left.values -= 1) <= 0) return false
   if (isArray(value)) {
-    for (let at = 0; at < value.length; at += 1) if (holdsEncrypted(sealing, value[at])) return true
+    for (let at = 0; at < value.length && left.values > 0; at += 1)
+      if (findEncrypted(sealing, value[at], left)) return true
     return false
   }
   if (!isObject(value)) return false
   if (sealing.encryptedMember(value) !== undefined) return true
-  for (const name in value) if (holdsEncrypted(sealing, value[name])) return true
+  for (const name in value) {
+    if (left.values <= 0) return false
+    if (findEncrypted(sealing, value[name], left)) return true
+  }
   return false
 }
 

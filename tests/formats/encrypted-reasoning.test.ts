@@ -65,23 +65,32 @@ describe('encrypted reasoning', () => {
   })
 
   test('it is found in a request, however deep, and what resembles it is not', () => {
+    const nothing = Buffer.alloc(0)
+    const holds = (rules: typeof reasoning, value: Json): boolean => holdsEncrypted(rules, value, nothing)
     const thought = { type: 'thinking', thinking: '', signature: 'EqQB' }
     const hidden = { type: 'redacted_thinking', data: 'EmwK' }
     for (const block of [thought, hidden]) {
-      expect(holdsEncrypted(thinking, [{ role: 'user', content: 'Hi' }, { content: [{ content: [block] }] }])).toBe(
-        true,
-      )
+      expect(holds(thinking, [{ role: 'user', content: 'Hi' }, { content: [{ content: [block] }] }])).toBe(true)
       // Providers return thoughts without text, which have nothing encrypted.
-      expect(holdsEncrypted(thinking, [{ content: [{ ...block, signature: '', data: 1 }] }])).toBe(false)
+      expect(holds(thinking, [{ content: [{ ...block, signature: '', data: 1 }] }])).toBe(false)
     }
     fc.assert(
       fc.property(fc.array(json), text, (values, sealed) => {
-        expect(holdsEncrypted(reasoning, [...values, { a: [item(sealed)] }] as Json)).toBe(true)
-        expect(holdsEncrypted(reasoning, [...values, { encrypted_content: null, text: sealed }] as Json)).toBe(false)
+        expect(holds(reasoning, [...values, { a: [item(sealed)] }] as Json)).toBe(true)
+        expect(holds(reasoning, [...values, { encrypted_content: null, text: sealed }] as Json)).toBe(false)
       }),
     )
-    expect(holdsEncrypted(reasoning, undefined)).toBe(false)
-    expect(holdsEncrypted(reasoning, '"encrypted_content":"gAAA"')).toBe(false)
+    expect(holdsEncrypted(reasoning, undefined, nothing)).toBe(false)
+    expect(holds(reasoning, '"encrypted_content":"gAAA"')).toBe(false)
+  })
+
+  test('it is found after any number of values', () => {
+    const many = Array.from({ length: 10_000 }, (_, at) => ({ [`a${at}`]: at }))
+    for (const [value, isHeld] of [
+      [[...many, item('gAAA')], true],
+      [many, false],
+    ] as const)
+      expect(holdsEncrypted(reasoning, value, Buffer.from(JSON.stringify(value)))).toBe(isHeld)
   })
 
   test('it returns to its issuer unchanged, with the surrounding bytes unchanged', () => {

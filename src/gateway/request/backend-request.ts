@@ -235,8 +235,8 @@ function withoutForeignSeals(
   { body, bytes, members }: ModelRequest,
   { changes, marks, issuer }: RelayedChanges,
 ): RequestChanges {
-  if (encryptedReasoning === undefined || !holdsEncrypted(encryptedReasoning, body[encryptedReasoning.member]))
-    return changes
+  if (encryptedReasoning === undefined) return changes
+  if (!holdsEncrypted(encryptedReasoning, body[encryptedReasoning.member], bytes)) return changes
   const member = members.find(({ key }) => key === encryptedReasoning.member)
   const json = changes[encryptedReasoning.member] ?? (member && memberText(bytes, member, marks))
   return json === undefined
