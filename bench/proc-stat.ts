@@ -9,32 +9,13 @@ const maxReads = 5
 
 /** CPU of a process and its children so far, user and system, all threads, in microseconds (in steps of 10,000). */
 export function readCpuUs(pid: number): number {
-  return readAgain(() => readFamilyCpuUs(pid))
-}
-
-/** Reads again if a child has ended since it was listed: now its parent's figures contain its time. */
-function readAgain(read: () => number): number {
-  for (let reads = 1; ; reads++) {
-    try {
-      return read()
-    } catch (error) {
-      if (reads === maxReads || !isGone(error)) throw error
-    }
-  }
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')
-}
-
-function readFamilyCpuUs(pid: number): number {
-  return family(pid).reduce((sum, member) => {
+  return sumOfFamily(pid, (member) => {
     const stat = readFileSync(`/proc/${member}/stat`, 'latin1')
     // The name in parentheses may contain spaces, so count the fields after it: utime and stime are fields 14 and 15,
     // followed by those of children that have ended, which PostgreSQL's do when a connection closes.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * tickUs + sum
-  }, 0)
+    return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * tickUs
+  })
 }
 
 /** CPU of the threads of a process so far, in nanoseconds. Unlike `readCpuUs`, threads that ended do not count. */
@@ -59,14 +40,25 @@ export function readThreadCpuNs(pid: number): ThreadCpu {
 
 /** Resident memory of a process and its children, in MB of a million bytes. */
 export function readRssMb(pid: number): number {
-  return readAgain(() => readFamilyRssMb(pid))
+  return sumOfFamily(pid, (member) => {
+    const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${member}/status`, 'latin1'))?.[1]
+    return (Number(kib) * 1024) / 1e6
+  })
 }
 
-function readFamilyRssMb(pid: number): number {
-  return family(pid).reduce((sum, member) => {
-    const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${member}/status`, 'latin1'))?.[1]
-    return sum + (Number(kib) * 1024) / 1e6
-  }, 0)
+/** Sums a figure of a process and all its descendants, again if one of them ends meanwhile. */
+function sumOfFamily(pid: number, read: (member: number) => number): number {
+  for (let reads = 1; ; reads++) {
+    try {
+      return family(pid).reduce((sum, member) => sum + read(member), 0)
+    } catch (error) {
+      if (reads === maxReads || !isGone(error)) throw error
+    }
+  }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')
 }
 
 /** The process and all its descendants, so that the work of child processes counts. */

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createAccount } from './accounts/accounts.ts'
 import { createKey } from './accounts/keys.ts'
 import { startApp } from './app/app.ts'
@@ -12,6 +13,7 @@ import type {
   DemoService,
   DemoServiceOptions,
 } from './cli/commands/demo/demo-ports.ts'
+import { ask } from './cli/commands/doctor/ask.ts'
 import type { Config } from './config/config.ts'
 import { loadConfig } from './config/load.ts'
 import { costOf } from './domain/token-price.ts'
@@ -71,6 +73,11 @@ export async function openDemoService(options: DemoServiceOptions, random: Rando
   const app = await startApp({ ...given, drainDelayMs: 0, drainMs }, { clock, random, log: () => {} })
   opened.defer(() => app.stop())
   const { config } = app
+  const readyUrl = new URL('/ready', config.baseUrl).href
+  const isReady = async (): Promise<boolean> => {
+    const answer = await ask(readyUrl, { headers: {}, withinMs: readyMs })
+    return answer.kind === 'answer' && answer.status === 200
+  }
   const owned = opened.move()
   return {
     baseUrl: config.baseUrl,
@@ -78,39 +85,33 @@ export async function openDemoService(options: DemoServiceOptions, random: Rando
     fail: async (name, failure) => providers.get(name)!.fail(failure),
     async skip(ms) {
       await clock.skip(ms)
-      await waitUntilReady(config.baseUrl)
+      // The jump fails a question to the database that is under way, and the service asks again after 250 ms.
+      await readUntil(isReady, Boolean, readyMs)
     },
     urlOf: (name) => providers.get(name)!.baseUrl,
     recordedSession: (turns) => codexSession(agentTurns(turns), () => undefined),
     inputUsd: (name, input) => inputUsd(options.caching![name]!, input),
-    async recordOf(id) {
-      const untilMs = performance.now() + recordMs
-      for (;;) {
-        const record = await store.findRequest(id)
-        if (record?.state === 'done' || performance.now() > untilMs) return record
-        await new Promise((resolve) => setTimeout(resolve, pollMs))
-      }
-    },
+    recordOf: (id) =>
+      readUntil(
+        () => store.findRequest(id),
+        (record) => record?.state === 'done',
+        recordMs,
+      ),
     close: () => owned.disposeAsync(),
   }
 }
 
-/**
- * Waits until the service is ready, at most `readyMs`: a jump of its clock fails the question to the database that is under
- * way, and the service asks again after 250 ms.
- */
-async function waitUntilReady(baseUrl: string): Promise<void> {
-  const signal = AbortSignal.timeout(readyMs)
-  const isReady = async (): Promise<boolean> => {
-    const { status, body } = await fetch(new URL('/ready', baseUrl), { signal })
-    await body?.cancel()
-    return status === 200
-  }
-  try {
-    while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, pollMs))
-  } catch (error) {
-    // The demo shows what a service that is not ready answers.
-    if (!signal.aborted) throw error
+/** Reads until the value is final, at most this long, and returns the last one. */
+async function readUntil<Value>(
+  read: () => Promise<Value>,
+  isFinal: (value: Value) => boolean,
+  limitMs: number,
+): Promise<Value> {
+  const untilMs = performance.now() + limitMs
+  for (;;) {
+    const value = await read()
+    if (isFinal(value) || performance.now() > untilMs) return value
+    await sleep(pollMs)
   }
 }
 

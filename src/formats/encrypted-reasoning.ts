@@ -79,19 +79,13 @@ export function holdsEncrypted(sealing: EncryptedReasoningRules, value: Json | u
   return findEncrypted(sealing, value, left) || (left.values <= 0 && mayBeEncrypted(sealing, bytes))
 }
 
+/** Finds nothing once no values are left to look at. */
 function findEncrypted(sealing: EncryptedReasoningRules, value: Json | undefined, left: { values: number }): boolean {
   if ((left.values -= 1) <= 0) return false
-  if (isArray(value)) {
-    for (let at = 0; at < value.length && left.values > 0; at += 1)
-      if (findEncrypted(sealing, value[at], left)) return true
-    return false
-  }
+  if (isArray(value)) return value.some((entry) => findEncrypted(sealing, entry, left))
   if (!isObject(value)) return false
   if (sealing.encryptedMember(value) !== undefined) return true
-  for (const name in value) {
-    if (left.values <= 0) return false
-    if (findEncrypted(sealing, value[name], left)) return true
-  }
+  for (const name in value) if (findEncrypted(sealing, value[name], left)) return true
   return false
 }
 

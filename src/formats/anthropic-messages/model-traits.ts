@@ -1,4 +1,3 @@
-import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { WriteTarget } from '../format.ts'
 
 /**
@@ -49,18 +48,8 @@ const others: ModelTraits = {
  */
 const claudeName = /claude-(?:([a-z]+)-)?(\d+)(?:[-.](\d{1,2})(?!\d))?/
 
-/** Models whose traits are remembered: finding them takes longer than adding the cache marks of a small request. */
-const maxModels = 100
-const known = new BoundedMap<string, ModelTraits>(maxModels)
-
 /** The traits of a model by its name at the provider. A Claude without a number in its name counts as a current one. */
 export function traitsOf(model: string): ModelTraits {
-  let traits = known.get(model)
-  if (traits === undefined) known.set(model, (traits = findTraits(model)))
-  return traits
-}
-
-function findTraits(model: string): ModelTraits {
   const name = model.toLowerCase()
   if (!name.includes('claude')) return others
   const [, family = '', major = '', minor = '0'] = claudeName.exec(name) ?? []
