@@ -363,7 +363,7 @@ export class Api {
     const path = pathOf(request)
     const about = { conventions: conventionsAt(path), model: path.startsWith('/v1/') }
     writeErrorResponse(response, error, { requestId, links, nowMs: nowMs(), signals, close, ...about })
-    if (!close) discardRest(request, error.code === 'server_busy', this.#bodyLimits.timeoutMs)
+    if (!close) discardRest(request, error.code === 'server_busy', this.#bodyLimits)
   }
 
   async #signalsOf(principal: Principal): Promise<UsageSignals | undefined> {

@@ -1,5 +1,11 @@
 import type { IncomingMessage } from 'node:http'
+import type { Clock } from '../runtime/clock.ts'
 import { freeBytes } from '../runtime/gathered-bytes.ts'
+
+interface DiscardLimits {
+  readonly clock: Clock
+  readonly timeoutMs: number
+}
 
 /** How much of a rejected request's body is read and discarded, so that its sender reads the error. */
 const maxDiscardedBytes = 128 * 1024 * 1024
@@ -11,26 +17,28 @@ const maxPauseMs = 1_000
 const maxPauseWhenBusyMs = 250
 
 /**
- * Callers write their whole body before they read, so the rest of a rejected body is read for at most `limitMs` to
+ * Callers write their whole body before they read, so the rest of a rejected body is read for at most `timeoutMs` to
  * let them read the error. `isBusy`: rejected because the sender holds too much.
  */
-export function discardRest(request: IncomingMessage, isBusy: boolean, limitMs: number): void {
+export function discardRest(request: IncomingMessage, isBusy: boolean, { clock, timeoutMs }: DiscardLimits): void {
   request.resume()
   if (request.complete) return
   const end = (): void => void request.destroy()
-  const timer = setTimeout(end, isBusy ? maxPauseWhenBusyMs : maxPauseMs)
-  const limit = setTimeout(end, limitMs)
+  const pauseMs = isBusy ? maxPauseWhenBusyMs : maxPauseMs
+  let pause = clock.after(pauseMs, end)
+  const limit = clock.after(timeoutMs, end)
   let discarded = 0
   request.on('data', (chunk: Buffer) => {
-    timer.refresh()
+    pause.cancel()
+    pause = clock.after(pauseMs, end)
     discarded += chunk.length
     freeBytes(chunk)
     if (discarded > (isBusy ? maxDiscardedWhenBusy : maxDiscardedBytes)) end()
   })
   for (const event of ['end', 'close']) {
     request.on(event, () => {
-      clearTimeout(timer)
-      clearTimeout(limit)
+      pause.cancel()
+      limit.cancel()
     })
   }
 }

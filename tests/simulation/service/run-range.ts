@@ -12,5 +12,5 @@ const failures = await findFailures(firstSeed!, schedules!)
 console.log(
   failures.length === 0 ? `${schedules} schedules from seed ${firstSeed} broke nothing.` : failures.join('\n'),
 )
-// What rejected bodies wait for in real time would keep the process for seconds.
+// A simulated process that was killed can leave callers that wait 5 s of real time for its database.
 process.exit(failures.length === 0 ? 0 : 1)
