@@ -7,6 +7,7 @@ import { mintKey } from '../../../src/domain/keys.ts'
 import type { Plan } from '../../../src/domain/plans.ts'
 import { fusionId, frontierId } from '../../../src/domain/profiles.ts'
 import type { RequestOpening } from '../../../src/domain/requests.ts'
+import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
 import { Dice } from '../dice.ts'
 import { ClientConnection, type ClientPlan, type Exchange } from './client.ts'
 import { Disk } from './disk.ts'
@@ -27,6 +28,8 @@ const startLimitMs = 30_000
 const rejectedSeconds = 30
 /** How long an account may need to get an answer again once all faults have ended. */
 const recoveryMs = 400_000
+/** How long to wait before a change that the store refused is undone again. */
+const undoAgainMs = 100
 
 /** A request that the ledger admitted. */
 export interface Admitted {
@@ -119,12 +122,25 @@ export class World {
     if (this.changes.length === 0) return
     // Changes that were still under way may have drained a backend or suspended an account.
     void this.#change({ atMs: 0, do: 'drain', backend: '', forMs: 0 }, 'batch', async (deps) => {
-      for (const backend of providerNames) await controlBackend(deps, { step: 'undrained', backend }).catch(() => {})
-      for (const { id } of this.template.accounts) await resumeAccount(deps, id).catch(() => {})
+      for (const backend of providerNames) await this.#undo(() => controlBackend(deps, { step: 'undrained', backend }))
+      for (const { id } of this.template.accounts) await this.#undo(() => resumeAccount(deps, id))
     })
     await this.timeline.runUntil(this.timeline.nowMs + longestRequestMs, isQuiet)
     // Until every cache has noticed.
     await this.timeline.runUntil(this.timeline.nowMs + 1_000)
+  }
+
+  /** Undoes a change if there is one. A store that has just recovered may refuse at first. */
+  async #undo(undo: () => Promise<unknown>): Promise<void> {
+    for (;;) {
+      try {
+        await undo()
+        return
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) return
+        await new Promise<void>((resolve) => void this.timeline.after(undoAgainMs, resolve))
+      }
+    }
   }
 
   /** Asks until there is an answer, as responses tell when to retry. Returns the last exchange. */
