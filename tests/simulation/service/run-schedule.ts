@@ -24,8 +24,8 @@ const invariants: readonly Invariant[] = [
 const restMs = [500, 500, 3_000] as const
 /** The longest that a slow disk takes for a statement that it began before the faults ended. */
 const slowestWriteMs = 10_000
-/** The longest that an answer is generated without a client, and until its provider is given up. */
-const detachedMs = 75_000
+/** The longest that clients come back after the faults, and answers are generated without a client. */
+const longestReturnMs = 260_000
 
 export interface Violation {
   readonly id: string
@@ -57,8 +57,10 @@ function* violationsOf({ id, sentence, check }: Invariant, evidence: Evidence): 
 
 async function gather(world: World, template: Template, { asksAtEnd }: Schedule): Promise<Evidence> {
   const finalExchange = asksAtEnd ? await askAtTheEnd(world, template) : undefined
-  // An answer to a named request is generated for its retries, although its client left (contract 39.10).
-  await world.timeline.runUntil(world.timeline.nowMs + detachedMs, () => world.service?.api.openRequests === 0)
+  // Clients that were told to wait come back, and an answer to a named request is generated for its retries, although its
+  // client left (contract 39.10).
+  const isOver = (): boolean => world.openExchanges === 0 && world.service?.api.openRequests === 0
+  await world.timeline.runUntil(world.timeline.nowMs + longestReturnMs, isOver)
   const { ledger, storage } = world.service!
   const isWritten = (): boolean => ledger.inFlight === 0 && storage.queues()['database'] === 0
   await world.timeline.runUntil(world.timeline.nowMs + slowestWriteMs, isWritten)
