@@ -10,7 +10,6 @@ import { optimizeEarly } from './app/optimize-early.ts'
 import type { Owner } from './app/owner.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
 import { sealedValues } from './app/rotate-secrets.ts'
-import { planRoutingAlone } from './app/routing-planner.ts'
 import { createRuntime, type Runtime } from './app/runtime.ts'
 import { readServiceHealth } from './app/service-health.ts'
 import { hasStore, openStore, proveQuotas } from './app/storage.ts'
@@ -33,7 +32,6 @@ import { type Config, withPorts } from './config/config.ts'
 import { checkpointKeys } from './domain/checkpoint.ts'
 import type { EventLog } from './domain/events.ts'
 import { openProviderErrors } from './domain/provider-error.ts'
-import { openEvalModels } from './eval-models.ts'
 import { createVault, type Vault } from './providers/auth/vault.ts'
 import { openUpstream } from './providers/catalog.ts'
 import { createUpstreamPools } from './providers/http/upstream-pools.ts'
@@ -114,14 +112,19 @@ const ports: CliPorts = {
     const { moveToPostgres, moveToSqlite } = await import('./app/move-data.ts')
     return (to === 'postgres' ? moveToPostgres : moveToSqlite)(runtimeFor(config)).catch(explainStorageError)
   },
-  planRouting: (config, asker, question) =>
-    planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError),
+  async planRouting(config, asker, question) {
+    const { planRoutingAlone } = await import('./app/routing-planner.ts')
+    return planRoutingAlone(runtimeFor(config), asker, question).catch(explainStorageError)
+  },
   async replay(config, options) {
     const { replayAlone } = await import('./app/replay.ts')
     return replayAlone(runtimeFor(config), options).catch(explainStorageError)
   },
-  openModels: (config, accountId, voice) =>
-    openEvalModels(config, { accountId, voice, clock, random, onBug: reportBug }).catch(explainStorageError),
+  async openModels(config, accountId, voice) {
+    const { openEvalModels } = await import('./eval-models.ts')
+    const options = { accountId, voice, clock, random, onBug: reportBug }
+    return openEvalModels(config, options).catch(explainStorageError)
+  },
   async openDemoService(options) {
     const { openDemoService } = await import('./demo-service.ts')
     return openDemoService(options, random)

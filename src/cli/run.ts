@@ -3,7 +3,7 @@ import { nearest } from '../domain/profiles.ts'
 import { counted } from '../runtime/counted.ts'
 import { commonOptions, ownArguments, readCommandLine } from './command-line.ts'
 import { accountOption, Invocation, program, type Command } from './command.ts'
-import { commands } from './commands.ts'
+import { start } from './commands/start.ts'
 import { CommandError, exitCodes, explain, type ExitCode, type CommandFailure } from './failures.ts'
 import { writeGroup, writeHelp, writeOverview } from './help.ts'
 import type { CliPorts, Terminal } from './ports.ts'
@@ -21,7 +21,8 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
   const tell = new SafeTerminal(terminal, terminal.colors && !own.includes('--no-color'))
   let invocation: Invocation | undefined
   try {
-    const { command, rest, help, group } = findCommand(args)
+    const commands = await loadCommands(args)
+    const { command, rest, help, group } = findCommand(args, commands)
     if (command === undefined) {
       tell.out(group === undefined ? writeOverview(commands) : writeGroup(group))
       return exitCodes.ok
@@ -40,7 +41,7 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
     }
     invocation = new Invocation(line, tell, ports, {
       needsCredentials: command.needsCredentials === true,
-      takesAccount,
+      takesAccount: (text) => takesAccount(text, commands),
     })
     const result = await command.run(invocation)
     if (result.json !== undefined && json) tell.json(result.json)
@@ -56,6 +57,11 @@ export async function run(args: readonly string[], terminal: Terminal, ports: Cl
   }
 }
 
+/** All commands, or `start` alone: the service runs for a long time, and the other commands take memory. */
+async function loadCommands([first]: readonly string[]): Promise<readonly Command[]> {
+  return first === start.name ? [start] : (await import('./commands.ts')).commands
+}
+
 /** The command or help page that a command line asks for. */
 interface Found {
   readonly command: Command | undefined
@@ -66,7 +72,7 @@ interface Found {
 }
 
 /** Finds the command that the first one or two words name. None for an empty line, `help`, and `--help`. */
-function findCommand(args: readonly string[]): Found {
+function findCommand(args: readonly string[], commands: readonly Command[]): Found {
   const [first, ...others] = args
   if (first === undefined || first === '--help' || first === '-h') return { command: undefined, rest: [], help: true }
   if (first === '--version')
@@ -75,22 +81,22 @@ function findCommand(args: readonly string[]): Found {
     const end = others.findIndex((word) => word.startsWith('-'))
     const words = end < 0 ? others : others.slice(0, end)
     if (words.length === 0) return { command: undefined, rest: [], help: true }
-    return groupHelp(words) ?? { ...findNamed(words), rest: [], help: true }
+    return groupHelp(words, commands) ?? { ...findNamed(words, commands), rest: [], help: true }
   }
   if (others[0] === '--help' || others[0] === '-h') {
-    const found = groupHelp([first])
+    const found = groupHelp([first], commands)
     if (found !== undefined) return found
   }
-  return { ...findNamed(args), help: false }
+  return { ...findNamed(args, commands), help: false }
 }
 
-function groupHelp([word, ...others]: readonly string[]): Found | undefined {
-  const group = groupOf(word)
+function groupHelp([word, ...others]: readonly string[], commands: readonly Command[]): Found | undefined {
+  const group = groupOf(word, commands)
   return others.length > 0 || group.length === 0 ? undefined : { command: undefined, rest: [], help: true, group }
 }
 
 /** The two-word commands that start with this word. */
-function groupOf(word: string | undefined): readonly Command[] {
+function groupOf(word: string | undefined, commands: readonly Command[]): readonly Command[] {
   return commands.filter(({ name }) => name.startsWith(`${word} `))
 }
 
@@ -105,7 +111,10 @@ const absent: ReadonlyMap<string, readonly [what: string, fix: string]> = new Ma
   ],
 ])
 
-function findExact(words: readonly string[]): { command: Command; rest: readonly string[] } | undefined {
+function findExact(
+  words: readonly string[],
+  commands: readonly Command[],
+): { command: Command; rest: readonly string[] } | undefined {
   for (const count of [2, 1]) {
     const name = words.slice(0, count).join(' ')
     const command = commands.find((known) => known.name === name)
@@ -114,17 +123,20 @@ function findExact(words: readonly string[]): { command: Command; rest: readonly
   return undefined
 }
 
-function takesAccount(text: string): boolean {
-  return findExact(text.split(' '))?.command.options.some(({ name }) => name === accountOption.name) === true
+function takesAccount(text: string, commands: readonly Command[]): boolean {
+  return findExact(text.split(' '), commands)?.command.options.some(({ name }) => name === accountOption.name) === true
 }
 
-function findNamed(words: readonly string[]): { command: Command; rest: readonly string[] } {
-  const found = findExact(words)
+function findNamed(
+  words: readonly string[],
+  commands: readonly Command[],
+): { command: Command; rest: readonly string[] } {
+  const found = findExact(words, commands)
   if (found !== undefined) return found
   const instead = absent.get(words[0] ?? '')
   if (instead !== undefined) throw new CommandError(exitCodes.usage, ...instead)
   const typed = words.slice(0, 2).filter((word) => !word.startsWith('-'))
-  const group = groupOf(typed[0])
+  const group = groupOf(typed[0], commands)
   const names = (group.length > 0 ? group : commands).map((known) => known.name)
   const suggested = group.length > 0 ? names : [...names, 'help']
   const near = nearest(typed.join(' '), suggested) ?? nearest(typed[0] ?? '', suggested)
