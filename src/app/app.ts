@@ -39,6 +39,7 @@ import { openBackgroundChecks, type BackgroundChecks } from './background-checks
 import { openBilling } from './billing.ts'
 import { openCacheSessions } from './cache-sessions.ts'
 import { connectionLimits, openFilesLimit, wantedDescriptors, type ConnectionLimits } from './connection-limits.ts'
+import { loadWeb } from './load-web.ts'
 import { openMail } from './mail.ts'
 import { openObservation, type Observation } from './observation.ts'
 import { ownRecords } from './own-records.ts'
@@ -49,7 +50,6 @@ import { readDeclared, SettingsWatch } from './served-settings.ts'
 import { openStatus, type Status } from './status.ts'
 import { openStorage, type Storage } from './storage.ts'
 import { startSweeps } from './sweeps.ts'
-import { openWeb } from './web.ts'
 import type { ParentLink } from './worker-reports.ts'
 
 const itemIdLength = 24
@@ -115,7 +115,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const answers = openAnswerStores(runtime, storage)
   parts.defer(() => answers.providerErrors.flush())
   const sessions = parts.use(openCacheSessions(runtime, storage))
-  const mail = await openMail(runtime)
+  const mail = parts.use(await openMail(runtime))
 
   let isDraining = false
   const refused = new RefusedRequests({ store: storage.store, clock, log })
@@ -134,7 +134,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const started = withConfig(runtime, config)
   const alerts = parts.use(startAlerts(started, { storage, mail, providers, onFailed }))
   const shown = { ...answers, storage, sales, offers, providers, managed, mail, status, observation, breakers, api }
-  web.serve(parts.use(openWeb(started, { ...shown, alerts })).fetch)
+  web.serve(() => loadWeb(started, { ...shown, alerts }))
   descriptors.start()
   status.startReporting(config.listen.port)
   log({ event: 'started', baseUrl: config.baseUrl, version: readVersion() })

@@ -18,7 +18,6 @@ import { testUpstream } from '../providers/test-upstream.ts'
 import { describeBug } from '../runtime/describe-bug.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 import { readVersion } from '../runtime/version.ts'
-import { startSimulatedProvider } from '../simulation/providers/simulated-provider.ts'
 import type { Store } from '../storage/store.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -70,17 +69,7 @@ export async function openProviders(
     ...limits,
     onBug: (error) => log({ event: 'internal_error', requestId: '', ...describeBug(error) }),
   })
-  const simulated = new Map<string, Pick<ConfiguredBackend, 'baseUrl' | 'format'>>()
-  for (const [index, { id, simulated: isSimulated }] of served.backends.entries()) {
-    if (!isSimulated) continue
-    const provider = await startSimulatedProvider({
-      name: id,
-      say: simulatedVoice === undefined ? undefined : (request) => simulatedVoice(id, request),
-    })
-    opened.defer(() => provider.close())
-    // Each uses the next format, so that a first try shows both relay and translation.
-    simulated.set(id, { baseUrl: provider.baseUrl, format: formatIds[index % formatIds.length] })
-  }
+  const simulated = await startSimulated(served.backends, simulatedVoice, opened)
   opened.defer(() => pools.close(poolsCloseMs))
   const vault = createVault({ ...keys, random })
   const publicOnly = config.mode === 'production'
@@ -127,6 +116,27 @@ export async function openProviders(
     postJson: (post) => postJson(post, pools, mintRequestId()),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
+}
+
+/** Starts the simulated providers, and stops them with `opened`. Their code is loaded only if there are any. */
+async function startSimulated(
+  backends: readonly BackendConfig[],
+  voice: OpenProvidersDeps['simulatedVoice'],
+  opened: AsyncDisposableStack,
+): Promise<ReadonlyMap<string, Pick<ConfiguredBackend, 'baseUrl' | 'format'>>> {
+  const started = new Map<string, Pick<ConfiguredBackend, 'baseUrl' | 'format'>>()
+  for (const [index, { id, simulated }] of backends.entries()) {
+    if (!simulated) continue
+    const { startSimulatedProvider } = await import('../simulation/providers/simulated-provider.ts')
+    const provider = await startSimulatedProvider({
+      name: id,
+      say: voice === undefined ? undefined : (request) => voice(id, request),
+    })
+    opened.defer(() => provider.close())
+    // Each uses the next format, so that a first try shows both relay and translation.
+    started.set(id, { baseUrl: provider.baseUrl, format: formatIds[index % formatIds.length] })
+  }
+  return started
 }
 
 function common({ id, model, provider, failureDomain, facts, timeouts, addsMarks }: BackendConfig): ConfiguredBackend {

@@ -59,21 +59,17 @@ export interface OpenWebDeps {
   readonly alerts: Pick<Alerts, 'wake'>
 }
 
-/** The web app and the operators' console. */
-export interface Web extends Disposable {
-  readonly fetch: ReturnType<typeof createWebApp>
-}
-
-export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
+/** Opens the web app and the operators' console. */
+export function openWeb(runtime: Runtime, deps: OpenWebDeps): ReturnType<typeof createWebApp> {
   const { config, served, clock, random, log, links, mintRequestId } = runtime
-  const { storage, sales, providers, status } = deps
+  const { storage, sales, providers, status, mail } = deps
+  const { sendMail, outbox } = mail
   const { store } = storage
   const parts = { store, clock, random, pepper: config.secrets.pepper }
-  const { close, ...mail } = deps.mail
   const { appUrl, baseUrl } = config
   const sealer = createSealer({ ...runtime.keys, random })
-  const leaks = openLeakedKeys(runtime, { storage, sendMail: mail.sendMail })
-  const fetch = createWebApp(
+  const leaks = openLeakedKeys(runtime, { storage, sendMail })
+  return createWebApp(
     {
       appUrl,
       baseUrl,
@@ -85,7 +81,8 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       sales,
       offers: deps.offers,
       defaultPlan: config.defaultPlan,
-      ...mail,
+      sendMail,
+      outbox,
       limiters: createLimiters(clock),
       async usageOf({ id, planId }) {
         const plan = served.planById(planId)
@@ -101,7 +98,7 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
       conversations: storedConversations(runtime, deps),
       upstreams: openUpstreamConnector(runtime, providers),
       status: status.board,
-      support: { store, clock, random, mailTo: config.mail?.support, sendMail: mail.sendMail },
+      support: { store, clock, random, mailTo: config.mail?.support, sendMail },
       managed: { store, readiness: recentReadiness({ store, proveQuotas: () => storage.proveQuotas(), clock }) },
       leaks,
       handleScanningReport: openScanning(runtime, { providers, leaks }),
@@ -132,7 +129,6 @@ export function openWeb(runtime: Runtime, deps: OpenWebDeps): Web {
     },
     routes,
   )
-  return { fetch, [Symbol.dispose]: close }
 }
 
 function webhookDeps(

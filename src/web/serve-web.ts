@@ -1,9 +1,8 @@
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { closeServer, listen, shareAmongAddresses } from '../runtime/listening.ts'
 import { setSecurityHeaders } from './http/security-headers.ts'
-import type { Peer } from './web-app.ts'
+import type { WebListener } from './web-listener.ts'
 
 const headerBytes = 16 * 1024
 const headerMs = 10_000
@@ -18,8 +17,11 @@ const drainMs = 5_000
 /** The listening server of the web app. */
 export interface WebListening extends AsyncDisposable {
   readonly port: number
-  /** Sets the request handler; before that, requests get a 503 with `Retry-After`. */
-  serve(fetch: (request: Request, peer: Peer) => Promise<Response>): void
+  /**
+   * Serves requests from now on; before that, they get a 503 with `Retry-After`. The first request calls `open`, and so
+   * does the next one if that fails.
+   */
+  serve(open: () => Promise<WebListener>): void
 }
 
 export interface ListenForWebOptions {
@@ -32,21 +34,14 @@ export interface ListenForWebOptions {
 }
 
 /**
- * Opens the app's port. The handler is set later, because it needs to know both ports.
+ * Opens the app's port. The pages are opened later, because they need to know both ports.
  * @throws the system error if the address is in use or not available
  */
 export async function listenForWeb(options: ListenForWebOptions): Promise<WebListening> {
   const { connections } = options
-  let fetch: ((request: Request, peer: Peer) => Promise<Response>) | undefined
-  const listener = getRequestListener(
-    (request, env) => {
-      const { incoming, outgoing } = env as HttpBindings
-      const exchange = { request: incoming, response: outgoing }
-      return fetch?.(request, { peerAddress: incoming.socket.remoteAddress ?? '', exchange }) ?? notYet()
-    },
-    // Handles input that Node cannot parse as an HTTP request.
-    { overrideGlobalObjects: false, errorHandler: () => bare('Bad request\n', 400) },
-  )
+  let open: (() => Promise<WebListener>) | undefined
+  let opened: Promise<WebListener> | undefined
+  let listener: WebListener | undefined
   const server = createServer(
     {
       maxHeaderSize: headerBytes,
@@ -56,7 +51,17 @@ export async function listenForWeb(options: ListenForWebOptions): Promise<WebLis
       keepAliveTimeout: keepAliveMs,
       noDelay: true,
     },
-    (request, response) => void listener(request, response),
+    async (request, response) => {
+      if (listener !== undefined) return listener(request, response)
+      if (open === undefined) return tryLater(response)
+      try {
+        listener = await (opened ??= open())
+      } catch {
+        opened = undefined
+        return tryLater(response)
+      }
+      return listener(request, response)
+    },
   )
   shareAmongAddresses(server, connections)
   server.setTimeout(silentMs)
@@ -64,21 +69,19 @@ export async function listenForWeb(options: ListenForWebOptions): Promise<WebLis
   return {
     port: (server.address() as AddressInfo).port,
     serve(given) {
-      fetch = given
+      open = given
     },
     [Symbol.asyncDispose]: () => closeServer(server, drainMs),
   }
 }
 
-function notYet(): Response {
-  const response = bare('Starting. Try again in a second.\n', 503)
-  response.headers.set('Retry-After', '1')
-  return response
-}
-
-/** A plain-text response with the common headers. */
-function bare(text: string, status: number): Response {
-  const response = new Response(text, { status })
-  setSecurityHeaders(response.headers, false)
-  return response
+function tryLater(response: ServerResponse): void {
+  response.statusCode = 503
+  setSecurityHeaders(
+    { has: (name) => response.hasHeader(name), set: (name, value) => void response.setHeader(name, value) },
+    false,
+  )
+  response.setHeader('Content-Type', 'text/plain;charset=UTF-8')
+  response.setHeader('Retry-After', '1')
+  response.end('Starting. Try again in a second.\n')
 }

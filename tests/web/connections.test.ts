@@ -20,3 +20,24 @@ test('one address cannot take every connection of the web app', async () => {
   expect(greedy.filter((socket) => !socket.closed)).toHaveLength(16)
   for (const socket of greedy) socket.destroy()
 })
+
+test('if the web app cannot be opened, the request gets a 503, and the next one opens it again', async () => {
+  await using web = await listenForWeb({ host: '127.0.0.1', port: 0, connections: 20 })
+  let opened = 0
+  web.serve(async () => {
+    opened += 1
+    if (opened === 1) throw new Error('cannot be opened')
+    return async (_request, response) => void response.end('a page')
+  })
+  const get = (): Promise<Response> => fetch(`http://127.0.0.1:${web.port}/`)
+  const failed = await get()
+  expect([failed.status, failed.headers.get('retry-after'), failed.headers.get('x-frame-options')]).toEqual([
+    503,
+    '1',
+    'DENY',
+  ])
+  await failed.text()
+  const pages = await Promise.all([get(), get()])
+  expect(await Promise.all(pages.map((page) => page.text()))).toEqual(['a page', 'a page'])
+  expect(opened).toBe(2)
+})
