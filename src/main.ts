@@ -6,7 +6,7 @@ import type { AuditStore, CheckpointStore } from './accounts/ports.ts'
 import type { AppOptions } from './app/app.ts'
 import { openLogOutput } from './app/log-output.ts'
 import { openLog } from './app/log.ts'
-import { optimizeEarly } from './app/optimize-early.ts'
+import { optimizeAfterRequests } from './app/optimize-early.ts'
 import type { Owner } from './app/owner.ts'
 import { releaseStartMemory } from './app/release-memory.ts'
 import { sealedValues } from './app/rotate-secrets.ts'
@@ -281,9 +281,8 @@ async function startService(
   const { log, end } = openServiceLog()
   // Loaded only for the service, so that other commands start in half the time.
   const { startApp } = await import('./app/app.ts')
-  const app = await startApp(config, { clock, random, log, ...options })
+  const app = await startApp(config, { clock, random, log: optimizeAfterRequests(log), ...options })
   releaseStartMemory()
-  optimizeEarly()
   return {
     config: app.config,
     stopped: app.failed.then(throwUnrecorded),

@@ -1,4 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
+import type { EventLog } from '../domain/events.ts'
 
 /**
  * Calls of a function before its first and its last optimization, instead of 400 and 3,000, and calls with values of the
@@ -10,10 +11,22 @@ const earlyFlags = [
   '--minimum-invocations-after-ic-update=100',
 ]
 
+/** Requests before that: while all code is still cold, the compilers would take the processor from the first requests. */
+const requestsFirst = 1_000
+
 /**
  * Makes V8 optimize functions early, in all threads: by default, it has fully optimized little of a request's code after
- * 20,000 requests (decision 55). Called after startup, because code that runs only there is not worth optimizing.
+ * 20,000 requests (decision 55).
  */
 export function optimizeEarly(): void {
   for (const flag of earlyFlags) setFlagsFromString(flag)
+}
+
+/** Passes events on, and calls `optimize` when as many requests as that have ended. */
+export function optimizeAfterRequests(log: EventLog, optimize = optimizeEarly): EventLog {
+  let requests = 0
+  return (event) => {
+    if (event.event === 'request' && ++requests === requestsFirst) optimize()
+    log(event)
+  }
 }

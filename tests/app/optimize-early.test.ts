@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
+import { optimizeAfterRequests } from '../../src/app/optimize-early.ts'
+import type { ServiceEvent } from '../../src/domain/events.ts'
 
 const source = new URL('../../src/app/optimize-early.ts', import.meta.url).href
 /** A bit of V8's `OptimizationStatus`: the code is TurboFan's. */
@@ -35,4 +37,21 @@ describe('optimizeEarly', () => {
     expect(isOptimized('')).toBe(false)
     expect(isOptimized('optimizeEarly()', compilerMs)).toBe(true)
   }, 20_000)
+})
+
+describe('optimizeAfterRequests', () => {
+  it('optimizes once, after a thousand requests, and passes every event on', () => {
+    let passed = 0
+    let optimized = 0
+    const log = optimizeAfterRequests(
+      () => (passed += 1),
+      () => (optimized += 1),
+    )
+    const event = { event: 'request' } as ServiceEvent
+    for (let count = 1; count < 1_000; count += 1) log(event)
+    log({ event: 'draining', openRequests: 0 })
+    expect([passed, optimized]).toEqual([1_000, 0])
+    for (let count = 0; count < 2_000; count += 1) log(event)
+    expect([passed, optimized]).toEqual([3_000, 1])
+  })
 })
