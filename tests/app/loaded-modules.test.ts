@@ -16,8 +16,8 @@ const unneeded = [
   'src/storage/(backup|owner|postgres)/',
   'src/web/(admin|components|docs|operator|pages)/',
 ]
-/** About 1,100 are loaded. Each takes about 15 KB (decision 26). */
-const maxModules = 1_150
+/** About 1,120 are loaded; with everything in the list above, there were 1,450 (decision 26). */
+const maxModules = 1_200
 
 /** Writes the URL of every module to a file. */
 const hook = `import { appendFileSync } from 'node:fs'

@@ -33,7 +33,7 @@ interface Asset {
   readonly zipped: Uint8Array<ArrayBuffer>
 }
 
-/** All static files, read once at startup. Their URLs contain a content hash. */
+/** All static files, read once, before the first page. Their URLs contain a content hash. */
 const assets = new Map<string, Asset>()
 for (const name of names) assets.set(name, load(name))
 const byUrl = new Map(Array.from(assets.values(), (asset) => [asset.url, asset]))
