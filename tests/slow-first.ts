@@ -46,6 +46,7 @@ const slow = [
   'cli/commands/doctor',
   'cli/commands/eval',
   'cli/commands/replay',
+  'app/load-web',
   'web/webhooks',
   'web/provider-errors',
   'web/playground',

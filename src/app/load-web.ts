@@ -5,10 +5,15 @@ import type { WebListener } from '../web/web-listener.ts'
 import type { Runtime } from './runtime.ts'
 import type { OpenWebDeps } from './web.ts'
 
-/** The folders of the web app, each after those that it imports. */
+/** Folders of the web app, roughly in the order of their imports, so that each step loads few modules. */
 const folders = ['http', 'components', 'docs', 'pages', 'operator', 'admin']
+/** The names of modules. Other files, such as an editor's copies, are not loaded. */
+const moduleName = /^[\w-]+\.[jt]s$/
 
-/** Loads and opens the web app. Called for the first page: without it, the service takes less memory (decision 26). */
+/**
+ * Loads and opens the web app. Called for the first page: without it, the service takes less memory (decision 26). Logs
+ * why it fails.
+ */
 export async function loadWeb(runtime: Runtime, deps: OpenWebDeps): Promise<WebListener> {
   try {
     await loadInTurns()
@@ -23,11 +28,14 @@ export async function loadWeb(runtime: Runtime, deps: OpenWebDeps): Promise<WebL
   }
 }
 
-/** Loads its modules one at a time, and answers other requests in between: all of them take 0.2 s of CPU. */
+/**
+ * Imports the modules one by one so that other requests are answered in between: loading all of them takes 0.2 s of CPU.
+ */
 async function loadInTurns(): Promise<void> {
   for (const folder of folders) {
     const url = new URL(`../web/${folder}/`, import.meta.url)
     for (const file of await readdir(url)) {
+      if (!moduleName.test(file)) continue
       await import(new URL(file, url).href)
       await nextEventLoopTurn()
     }
