@@ -17,10 +17,12 @@ const moduleName = /^[\w-]+\.[jt]s$/
 export async function loadWeb(runtime: Runtime, deps: OpenWebDeps): Promise<WebListener> {
   try {
     await loadInTurns()
-    const [{ openWeb }, { createWebListener }] = await Promise.all([
+    const [{ openWeb }, { createWebListener }, { loadAssets }] = await Promise.all([
       import('./web.ts'),
       import('../web/web-listener.ts'),
+      import('../web/http/assets.ts'),
     ])
+    loadAssets()
     return createWebListener(openWeb(runtime, deps))
   } catch (error) {
     runtime.log({ event: 'internal_error', requestId: '', ...describeBug(error) })

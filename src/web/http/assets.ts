@@ -33,19 +33,36 @@ interface Asset {
   readonly zipped: Uint8Array<ArrayBuffer>
 }
 
-/** All static files, read once, before the first page. Their URLs contain a content hash. */
-const assets = new Map<string, Asset>()
-for (const name of names) assets.set(name, load(name))
-const byUrl = new Map(Array.from(assets.values(), (asset) => [asset.url, asset]))
+/** All static files. Their URLs contain a content hash. */
+interface Assets {
+  readonly byName: ReadonlyMap<string, Asset>
+  readonly byUrl: ReadonlyMap<string, Asset>
+}
+
+let loadedAssets: Assets | undefined
+
+/**
+ * Reads all static files, once. Not while this module is evaluated, because Node never evaluates a module again that
+ * failed. @throws the system's error if one cannot be read; the next call tries again
+ */
+export function loadAssets(): Assets {
+  return (loadedAssets ??= readAssets())
+}
+
+function readAssets(): Assets {
+  const byName = new Map<string, Asset>()
+  for (const name of names) byName.set(name, read(name, byName))
+  return { byName, byUrl: new Map(Array.from(byName.values(), (asset) => [asset.url, asset])) }
+}
 
 /** The URL of a static file. */
 export function assetUrl(name: AssetName): string {
-  return loaded(name).url
+  return find(name, loadAssets().byName).url
 }
 
 /** Serves a static file, compressed if the browser accepts gzip; undefined if the path is unknown. */
 export function answerAsset(path: string, headers: Headers): Response | undefined {
-  const asset = byUrl.get(path)
+  const asset = loadAssets().byUrl.get(path)
   if (asset === undefined) return undefined
   const common = {
     'Cache-Control': 'public, max-age=31536000, immutable',
@@ -59,18 +76,18 @@ export function answerAsset(path: string, headers: Headers): Response | undefine
   })
 }
 
-function loaded(name: string): Asset {
+function find(name: string, assets: ReadonlyMap<string, Asset>): Asset {
   const asset = assets.get(name)
   if (asset === undefined) throw new Error(`the file ${name} is not loaded, or not yet`)
   return asset
 }
 
 /** Rewrites the plain file names in script imports to their hashed URLs. */
-function load(name: AssetName): Asset {
+function read(name: AssetName, before: ReadonlyMap<string, Asset>): Asset {
   const text = readFileSync(new URL(`../assets/${name}`, import.meta.url), 'utf8')
   const placed = text.replaceAll(
     /(?<=^import [^']{1,200} from ')\.\/([\w-]+\.js)(?=')/gm,
-    (_, other: string) => loaded(other).url,
+    (_, other: string) => find(other, before).url,
   )
   const bytes = Uint8Array.from(Buffer.from(placed))
   const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
