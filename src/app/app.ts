@@ -121,7 +121,7 @@ export async function startApp(given: Config, options: AppOptions): Promise<App>
   const refused = new RefusedRequests({ store: storage.store, clock, log })
   parts.defer(() => refused.close())
   const readiness = (): Readiness => readinessOf({ isDraining, keys, storage })
-  const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web }))
+  const web = parts.use(await listenForWeb({ ...given.appListen, connections: connections.web, clock }))
   const { metricsPort } = observation
   const withPort = (port: number): Config => withPorts(given, { api: port, app: web.port, metrics: metricsPort })
   const shared = { storage, breakers, shedder, providers, readiness, managed }

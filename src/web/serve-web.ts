@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Clock } from '../runtime/clock.ts'
 import { closeServer, listen, shareAmongAddresses } from '../runtime/listening.ts'
 import { setSecurityHeaders } from './http/security-headers.ts'
 import type { WebListener } from './web-listener.ts'
@@ -13,13 +14,15 @@ const keepAliveMs = 75_000
 const silentMs = 60_000
 /** Time for requests in progress to complete at shutdown. */
 const drainMs = 5_000
+/** After this time, clients try again (`Retry-After`), and pages that could not be opened are opened again. */
+const againMs = 1_000
 
 /** The listening server of the web app. */
 export interface WebListening extends AsyncDisposable {
   readonly port: number
   /**
-   * Serves requests from now on; before that, they get a 503 with `Retry-After`. The first request calls `open`, and so
-   * does the next one if that fails.
+   * Serves requests from now on; before that, they get a 503 with `Retry-After`. The first request calls `open`. If that
+   * fails, requests get a 503 for a second, and then the next one calls `open` again.
    */
   serve(open: () => Promise<WebListener>): void
 }
@@ -31,6 +34,7 @@ export interface ListenForWebOptions {
   readonly sharesPort?: boolean | undefined
   /** Maximum number of open connections. */
   readonly connections: number
+  readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
 /**
@@ -40,7 +44,6 @@ export interface ListenForWebOptions {
 export async function listenForWeb(options: ListenForWebOptions): Promise<WebListening> {
   const { connections } = options
   let open: (() => Promise<WebListener>) | undefined
-  let opened: Promise<WebListener> | undefined
   let listener: WebListener | undefined
   const server = createServer(
     {
@@ -55,11 +58,12 @@ export async function listenForWeb(options: ListenForWebOptions): Promise<WebLis
       if (listener !== undefined) return listener(request, response)
       if (open === undefined) return tryLater(response)
       try {
-        listener = await (opened ??= open())
+        listener = await open()
       } catch {
-        opened = undefined
         return tryLater(response)
       }
+      // The client may have disconnected in the meantime.
+      if (response.destroyed) return
       return listener(request, response)
     },
   )
@@ -69,9 +73,27 @@ export async function listenForWeb(options: ListenForWebOptions): Promise<WebLis
   return {
     port: (server.address() as AddressInfo).port,
     serve(given) {
-      open = given
+      open = openOnce(given, options.clock)
     },
     [Symbol.asyncDispose]: () => closeServer(server, drainMs),
+  }
+}
+
+/** Calls `open` once for all requests. If it fails, requests get its error until `againMs` later. */
+function openOnce(open: () => Promise<WebListener>, clock: Pick<Clock, 'monotonicMs'>): () => Promise<WebListener> {
+  let opened: Promise<WebListener> | undefined
+  let failedMs: number | undefined
+  const tryOpen = async (): Promise<WebListener> => {
+    try {
+      return await open()
+    } catch (error) {
+      failedMs = clock.monotonicMs()
+      throw error
+    }
+  }
+  return () => {
+    if (failedMs !== undefined && clock.monotonicMs() - failedMs >= againMs) opened = failedMs = undefined
+    return (opened ??= tryOpen())
   }
 }
 
@@ -82,6 +104,6 @@ function tryLater(response: ServerResponse): void {
     false,
   )
   response.setHeader('Content-Type', 'text/plain;charset=UTF-8')
-  response.setHeader('Retry-After', '1')
-  response.end('Starting. Try again in a second.\n')
+  response.setHeader('Retry-After', String(againMs / 1_000))
+  response.end('Not available yet. Try again in a second.\n')
 }

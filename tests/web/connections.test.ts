@@ -1,7 +1,46 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { listenForWeb } from '../../src/web/serve-web.ts'
+import { nextEventLoopTurn } from '../../src/runtime/yield-to-event-loop.ts'
+import { listenForWeb, type WebListening } from '../../src/web/serve-web.ts'
+import { createWebListener, type WebListener } from '../../src/web/web-listener.ts'
+
+/** Opens the port with a clock that only `skip` advances. */
+async function openPort(): Promise<WebListening & { readonly skip: (ms: number) => void }> {
+  let nowMs = 0
+  const clock = { monotonicMs: () => nowMs }
+  const web = await listenForWeb({ host: '127.0.0.1', port: 0, connections: 20, clock })
+  return { ...web, skip: (ms) => void (nowMs += ms) }
+}
+
+/** Serves with `listener` once `finish` is called. `opening` resolves when the first request has arrived. */
+function openInSteps(
+  web: WebListening,
+  listener: WebListener,
+): { readonly opening: Promise<void>; readonly finish: () => void } {
+  const began = Promise.withResolvers<void>()
+  const finished = Promise.withResolvers<WebListener>()
+  web.serve(() => {
+    began.resolve()
+    return finished.promise
+  })
+  return { opening: began.promise, finish: () => finished.resolve(listener) }
+}
+
+/** The response to the next request that a server of this process gets. */
+function nextResponse(): Promise<ServerResponse> {
+  const channel = 'http.server.request.start'
+  return new Promise((resolve) => {
+    const take = (message: unknown): void => {
+      unsubscribe(channel, take)
+      resolve((message as { response: ServerResponse }).response)
+    }
+    subscribe(channel, take)
+  })
+}
 
 async function open(port: number, localAddress: string): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', localAddress })
@@ -11,7 +50,7 @@ async function open(port: number, localAddress: string): Promise<Socket> {
 }
 
 test('one address cannot take every connection of the web app', async () => {
-  await using web = await listenForWeb({ host: '127.0.0.1', port: 0, connections: 20 })
+  await using web = await openPort()
   const greedy = await Promise.all(Array.from({ length: 30 }, () => open(web.port, '127.0.0.2')))
   const other = await open(web.port, '127.0.0.1')
   other.end('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
@@ -21,8 +60,8 @@ test('one address cannot take every connection of the web app', async () => {
   for (const socket of greedy) socket.destroy()
 })
 
-test('if the web app cannot be opened, the request gets a 503, and the next one opens it again', async () => {
-  await using web = await listenForWeb({ host: '127.0.0.1', port: 0, connections: 20 })
+test('if the web app cannot be opened, requests get a 503 for a second, and then the next one opens it again', async () => {
+  await using web = await openPort()
   let opened = 0
   web.serve(async () => {
     opened += 1
@@ -36,8 +75,61 @@ test('if the web app cannot be opened, the request gets a 503, and the next one 
     '1',
     'DENY',
   ])
-  await failed.text()
+  expect(await failed.text()).toBe('Not available yet. Try again in a second.\n')
+  web.skip(999)
+  expect((await get()).status).toBe(503)
+  expect(opened).toBe(1)
+  web.skip(1)
   const pages = await Promise.all([get(), get()])
   expect(await Promise.all(pages.map((page) => page.text()))).toEqual(['a page', 'a page'])
   expect(opened).toBe(2)
+})
+
+test('a form that arrives while the web app is opened is answered in full', async () => {
+  await using web = await openPort()
+  const { opening, finish } = openInSteps(
+    web,
+    createWebListener(async (request) => new Response(await request.text())),
+  )
+  const form = 'x'.repeat(300_000)
+  const sent = request({ port: web.port, host: '127.0.0.1', method: 'POST' })
+  const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+  sent.write(form.slice(0, 100))
+  await opening
+  sent.end(form.slice(100))
+  await nextEventLoopTurn()
+  finish()
+  const [answer] = await answered
+  expect([answer.statusCode, await text(answer)]).toEqual([200, form])
+})
+
+test('a service that stops while the web app is opened still answers the page, and then closes', async () => {
+  const web = await openPort()
+  const { opening, finish } = openInSteps(web, async (_request, response) => void response.end('a page'))
+  const page = fetch(`http://127.0.0.1:${web.port}/`, { headers: { connection: 'close' } })
+  await opening
+  const closed = web[Symbol.asyncDispose]()
+  finish()
+  expect(await (await page).text()).toBe('a page')
+  await closed
+})
+
+test('a client that disconnects while the web app is opened is not served', async () => {
+  await using web = await openPort()
+  const served: (string | undefined)[] = []
+  const { opening, finish } = openInSteps(web, async ({ url }, response) => {
+    served.push(url)
+    response.end('a page')
+  })
+  const socket = await open(web.port, '127.0.0.1')
+  const response = nextResponse()
+  socket.write('GET /left HTTP/1.1\r\nHost: x\r\n\r\n')
+  await opening
+  const closed = once(await response, 'close')
+  socket.destroy()
+  await closed
+  const stays = fetch(`http://127.0.0.1:${web.port}/stays`)
+  finish()
+  expect(await (await stays).text()).toBe('a page')
+  expect(served).toEqual(['/stays'])
 })
