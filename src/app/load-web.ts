@@ -1,6 +1,9 @@
 import { readdir } from 'node:fs/promises'
+import type { ServiceEvent } from '../domain/events.ts'
 import { describeBug } from '../runtime/describe-bug.ts'
+import { readInstalledVersion, readVersion } from '../runtime/version.ts'
 import { nextEventLoopTurn } from '../runtime/yield-to-event-loop.ts'
+import { ServiceUpgraded } from '../web/serve-web.ts'
 import type { WebListener } from '../web/web-listener.ts'
 import type { Runtime } from './runtime.ts'
 import type { OpenWebDeps } from './web.ts'
@@ -12,10 +15,11 @@ const moduleName = /^[\w-]+\.[jt]s$/
 
 /**
  * Loads and opens the web app. Called for the first page: without it, the service takes less memory (decision 26). Logs
- * why it fails.
+ * why it fails. @throws ServiceUpgraded
  */
 export async function loadWeb(runtime: Runtime, deps: OpenWebDeps): Promise<WebListener> {
   try {
+    requireSameVersion()
     await loadInTurns()
     const [{ openWeb }, { createWebListener }, { loadAssets }] = await Promise.all([
       import('./web.ts'),
@@ -23,11 +27,18 @@ export async function loadWeb(runtime: Runtime, deps: OpenWebDeps): Promise<WebL
       import('../web/http/assets.ts'),
     ])
     loadAssets()
+    // The upgrade may have come in between.
+    requireSameVersion()
     return createWebListener(openWeb(runtime, deps))
   } catch (error) {
-    runtime.log({ event: 'internal_error', requestId: '', ...describeBug(error) })
+    runtime.log(failureOf(error))
     throw error
   }
+}
+
+/** An upgrade replaces the files of a running process, whose modules in memory do not fit the new ones. */
+function requireSameVersion(): void {
+  if (readInstalledVersion() !== readVersion()) throw new ServiceUpgraded()
 }
 
 /**
@@ -42,4 +53,11 @@ async function loadInTurns(): Promise<void> {
       await nextEventLoopTurn()
     }
   }
+}
+
+function failureOf(error: unknown): ServiceEvent {
+  if (error instanceof ServiceUpgraded) return { event: 'web_app_failing', reason: 'upgraded' }
+  const { syscall, code } = error as NodeJS.ErrnoException
+  if (syscall !== undefined && code !== undefined) return { event: 'web_app_failing', reason: code }
+  return { event: 'internal_error', requestId: '', ...describeBug(error) }
 }

@@ -83,6 +83,11 @@ export type ServiceEvent =
   | { readonly event: 'settings_failing'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
   /**
+   * The web app could not be loaded for a page. `reason` is `upgraded` if the service was upgraded and not restarted,
+   * otherwise the system's error code. Logged at most once a second.
+   */
+  | { readonly event: 'web_app_failing'; readonly reason: string }
+  /**
    * This many rejected requests are missing from the counts that accounts see: too many were waiting to be stored, or
    * the store did not respond at shutdown.
    */

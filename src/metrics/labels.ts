@@ -36,6 +36,7 @@ export const failingParts = {
   billing_failing: 'billing',
   scanning_keys_failing: 'scanning_keys',
   tracing_failing: 'tracing',
+  web_app_failing: 'web_app',
   internal_error: 'bug',
   out_of_descriptors: 'descriptors',
 } as const

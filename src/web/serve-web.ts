@@ -16,6 +16,13 @@ const silentMs = 60_000
 const drainMs = 5_000
 /** After this time, clients try again (`Retry-After`), and pages that could not be opened are opened again. */
 const againMs = 1_000
+const notYet = 'Not available yet. Try again in a second.\n'
+const upgraded = 'The service was upgraded and must be restarted. Try again after that.\n'
+
+/** The pages cannot be opened, because the service was upgraded and not restarted. */
+export class ServiceUpgraded extends Error {
+  override readonly name = 'ServiceUpgraded'
+}
 
 /** The listening server of the web app. */
 export interface WebListening extends AsyncDisposable {
@@ -56,11 +63,11 @@ export async function listenForWeb(options: ListenForWebOptions): Promise<WebLis
     },
     async (request, response) => {
       if (listener !== undefined) return listener(request, response)
-      if (open === undefined) return tryLater(response)
+      if (open === undefined) return tryLater(response, notYet)
       try {
         listener = await open()
-      } catch {
-        return tryLater(response)
+      } catch (error) {
+        return tryLater(response, error instanceof ServiceUpgraded ? upgraded : notYet)
       }
       // The client may have disconnected in the meantime.
       if (response.destroyed) return
@@ -97,7 +104,7 @@ function openOnce(open: () => Promise<WebListener>, clock: Pick<Clock, 'monotoni
   }
 }
 
-function tryLater(response: ServerResponse): void {
+function tryLater(response: ServerResponse, text: string): void {
   response.statusCode = 503
   setSecurityHeaders(
     { has: (name) => response.hasHeader(name), set: (name, value) => void response.setHeader(name, value) },
@@ -105,5 +112,5 @@ function tryLater(response: ServerResponse): void {
   )
   response.setHeader('Content-Type', 'text/plain;charset=UTF-8')
   response.setHeader('Retry-After', String(againMs / 1_000))
-  response.end('Not available yet. Try again in a second.\n')
+  response.end(text)
 }

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { nextEventLoopTurn } from '../../src/runtime/yield-to-event-loop.ts'
-import { listenForWeb, type WebListening } from '../../src/web/serve-web.ts'
+import { listenForWeb, ServiceUpgraded, type WebListening } from '../../src/web/serve-web.ts'
 import { createWebListener, type WebListener } from '../../src/web/web-listener.ts'
 
 /** Opens the port with a clock that only `skip` advances. */
@@ -83,6 +83,16 @@ test('if the web app cannot be opened, requests get a 503 for a second, and then
   const pages = await Promise.all([get(), get()])
   expect(await Promise.all(pages.map((page) => page.text()))).toEqual(['a page', 'a page'])
   expect(opened).toBe(2)
+})
+
+test('if the service was upgraded and not restarted, the response says so', async () => {
+  await using web = await openPort()
+  web.serve(() => Promise.reject(new ServiceUpgraded()))
+  const response = await fetch(`http://127.0.0.1:${web.port}/`)
+  expect([response.status, await response.text()]).toEqual([
+    503,
+    'The service was upgraded and must be restarted. Try again after that.\n',
+  ])
 })
 
 test('a form that arrives while the web app is opened is answered in full', async () => {
