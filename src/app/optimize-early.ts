@@ -11,7 +11,10 @@ const earlyFlags = [
   '--minimum-invocations-after-ic-update=100',
 ]
 
-/** Requests before that: while all code is still cold, the compilers would take the processor from the first requests. */
+/**
+ * How many requests end before V8 optimizes early. Sooner, the compilers would take CPU from the first requests, while
+ * all code is cold.
+ */
 const requestsFirst = 1_000
 
 /**
@@ -22,7 +25,7 @@ export function optimizeEarly(): void {
   for (const flag of earlyFlags) setFlagsFromString(flag)
 }
 
-/** Passes events on, and calls `optimize` when as many requests as that have ended. */
+/** Returns a log that passes every event on and calls `optimize` after the first 1,000 requests. */
 export function optimizeAfterRequests(log: EventLog, optimize = optimizeEarly): EventLog {
   let requests = 0
   return (event) => {
