@@ -1,3 +1,4 @@
+import { AccountsError, type AccountsErrorCode } from '../../../src/accounts/accounts-error.ts'
 import { changePlan, resumeAccount, suspendAccount } from '../../../src/accounts/accounts.ts'
 import { controlBackend, type BackendControlDeps } from '../../../src/accounts/backends/backend-controls.ts'
 import type { AccountsDeps } from '../../../src/accounts/control-plane.ts'
@@ -30,6 +31,8 @@ const rejectedSeconds = 30
 const recoveryMs = 400_000
 /** How long to wait before a change that the store refused is undone again. */
 const undoAgainMs = 100
+/** The errors of changes that there is nothing to undo. */
+const nothingToUndo: readonly AccountsErrorCode[] = ['account_not_suspended', 'backend_unchanged']
 
 /** A request that the ledger admitted. */
 export interface Admitted {
@@ -121,23 +124,30 @@ export class World {
     await this.timeline.runUntil(this.timeline.nowMs + longestRequestMs, isQuiet)
     if (this.changes.length === 0) return
     // Changes that were still under way may have drained a backend or suspended an account.
-    void this.#change({ atMs: 0, do: 'drain', backend: '', forMs: 0 }, 'batch', async (deps) => {
+    let failure: unknown
+    const undone = this.#change({ atMs: 0, do: 'drain', backend: '', forMs: 0 }, 'batch', async (deps) => {
       for (const backend of providerNames) await this.#undo(() => controlBackend(deps, { step: 'undrained', backend }))
       for (const { id } of this.template.accounts) await this.#undo(() => resumeAccount(deps, id))
     })
+    undone.catch((error: unknown) => (failure = error))
     await this.timeline.runUntil(this.timeline.nowMs + longestRequestMs, isQuiet)
+    if (failure !== undefined) throw new Error('the changes cannot be undone', { cause: failure })
     // Until every cache has noticed.
     await this.timeline.runUntil(this.timeline.nowMs + 1_000)
   }
 
-  /** Undoes a change if there is one. A store that has just recovered may refuse at first. */
+  /**
+   * Undoes a change if there is one. Repeats it while the store refuses, which it may do for some time after it has
+   * recovered: otherwise, a backend would stay drained, or an account suspended. The caller limits how long it waits.
+   */
   async #undo(undo: () => Promise<unknown>): Promise<void> {
     for (;;) {
       try {
         await undo()
         return
       } catch (error) {
-        if (!(error instanceof StoreUnavailable)) return
+        if (error instanceof AccountsError && nothingToUndo.includes(error.code)) return
+        if (!(error instanceof StoreUnavailable)) throw error
         await new Promise<void>((resolve) => void this.timeline.after(undoAgainMs, resolve))
       }
     }
@@ -300,7 +310,7 @@ export class World {
     }
   }
 
-  /** Makes a change through the running service. It may fail, as any store may. */
+  /** Makes a change through the running service. It may fail, as any store may. @throws what a batch throws */
   async #change(
     action: Action,
     kind: 'first' | 'undo' | 'batch',
@@ -339,6 +349,7 @@ export class World {
     } catch (error) {
       change.failedMs = timeline.nowMs
       timeline.note('operator', `${action.do} failed: ${String(error)}`)
+      if (kind === 'batch') throw error
     } finally {
       end()
     }
