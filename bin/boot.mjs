@@ -133,20 +133,24 @@ export const nodeEnvironment = {
 }
 /** The names of the variables that were set here, so that src/main.ts does not pass them to programs that it runs. */
 const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
+/** The ID of the process whose end must end the program. */
+const parentEnv = 'SVC_ROUTER_PARENT'
 
 /**
  * Runs a program with `node`: replaces this process if the system supports it, otherwise runs it as a child process.
  */
 export function become(node, args) {
-  // A program that npm started must stop with npm (src/cli/process/npm-parent.ts), even while it is starting.
-  const underNpm = process.env.npm_lifecycle_event === undefined ? {} : { SVC_ROUTER_NPM_PARENT: String(process.ppid) }
-  const own = Object.entries({ ...nodeEnvironment, ...underNpm }).filter(([name]) => process.env[name] === undefined)
+  const isReplaced = process.execve !== undefined && process.platform !== 'win32'
+  // The program stops when this process ends or, if it replaces this one, when npm ends (src/cli/process/parent-exit.ts).
+  const npm = process.env.npm_lifecycle_event === undefined ? {} : { [parentEnv]: String(process.ppid) }
+  const parent = isReplaced ? npm : { [parentEnv]: String(process.pid) }
+  const own = Object.entries({ ...nodeEnvironment, ...parent }).filter(
+    ([name]) => name === parentEnv || process.env[name] === undefined,
+  )
   const names = own.map(([name]) => name).join()
   const environment = { ...process.env, ...Object.fromEntries(own), [setByBootEnv]: names }
-  if (process.execve === undefined || process.platform === 'win32')
-    return runToEnd(node, node, args, { ...environment, SVC_ROUTER_NPM_PARENT: undefined })
-  // Then no second process is between the service and the process that stops it.
-  return process.execve(node, [node, ...args], environment)
+  // Without a second process between the service and the process that stops it, if possible.
+  return isReplaced ? process.execve(node, [node, ...args], environment) : runToEnd(node, node, args, environment)
 }
 
 /** Runs a command with `node` and the packages' programs first in PATH. Returns its exit code. */

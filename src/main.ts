@@ -15,7 +15,7 @@ import { readServiceHealth } from './app/service-health.ts'
 import { hasStore, openStore, proveQuotas } from './app/storage.ts'
 import { CommandError, exitCodes } from './cli/failures.ts'
 import type { CliPorts, OpenedStore, RunningApp, Terminal } from './cli/ports.ts'
-import { onNpmExit } from './cli/process/npm-parent.ts'
+import { onParentExit } from './cli/process/parent-exit.ts'
 import { runProgram } from './cli/process/run-program.ts'
 import {
   configOfWorker,
@@ -51,10 +51,12 @@ import { DataFolderInUse } from './storage/sqlite/data-folder-lock.ts'
 const debugEnv = 'SVC_ROUTER_DEBUG'
 /** The names of the variables, separated by commas, that bin/boot.mjs set for this process only. */
 const setByBootEnv = 'SVC_ROUTER_SET_BY_BOOT'
+/** A signal to a process group arrives several times: from the system, and from each process that passes it on. */
+const repeatedSignalMs = 2_000
 const poolCloseMs = 1000
 
-const npmParentEnv = 'SVC_ROUTER_NPM_PARENT'
-const npmParent = process.env[npmParentEnv]
+const parentEnv = 'SVC_ROUTER_PARENT'
+const startedUnder = process.env[parentEnv]
 /** What the parent told this process, if it is a worker. */
 const place = readWorkerPlace(process.env[workerEnv])
 const terminalSignals = ['SIGINT', 'SIGHUP'] as const
@@ -62,7 +64,7 @@ const terminalSignals = ['SIGINT', 'SIGHUP'] as const
 // it or dies.
 if (place !== undefined) for (const signal of terminalSignals) process.on(signal, () => {})
 /** The environment of workers: the one that this process got from bin/boot.mjs. */
-const workersEnv = { ...process.env, [npmParentEnv]: undefined }
+const workersEnv = { ...process.env, [parentEnv]: undefined }
 delete process.env[workerEnv]
 for (const name of [...(process.env[setByBootEnv] ?? '').split(','), setByBootEnv]) delete process.env[name]
 
@@ -343,17 +345,19 @@ const terminal: Terminal = {
   err: (text) => void process.stderr.write(`${text}\n`),
   readStdin: (maxFileBytes) => readAll(process.stdin, undefined, maxFileBytes),
   onStop(stop) {
+    let stoppedMs: number | undefined
     const onSignal = (): void => {
-      if (stopping) process.exit(1)
-      stopping = true
+      const nowMs = performance.now()
+      if (stoppedMs !== undefined && nowMs - stoppedMs > repeatedSignalMs) process.exit(1)
+      if (stoppedMs !== undefined) return
+      stoppedMs = nowMs
       stop()
     }
-    let stopping = false
     if (place === undefined) for (const signal of terminalSignals) process.on(signal, onSignal)
     process.on('SIGTERM', onSignal)
-    if (place !== undefined) process.once('disconnect', () => void (stopping || onSignal()))
-    onNpmExit({ startedUnder: npmParent, parentId: () => process.ppid }, () => {
-      if (!stopping) onSignal()
+    if (place !== undefined) process.once('disconnect', () => void (stoppedMs ?? onSignal()))
+    onParentExit({ startedUnder, parentId: () => process.ppid }, () => {
+      if (stoppedMs === undefined) onSignal()
     })
   },
 }

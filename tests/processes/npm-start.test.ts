@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '..', '..')
@@ -31,15 +32,20 @@ async function isOpen(port: number): Promise<boolean> {
 async function npmStart() {
   const args = ['start', '--silent', '--', '--json', '--port', '0', '--data', join(folder, 'data')]
   const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'pipe', 'ignore'], timeout: 40_000, detached: true })
-  npm.stdout.setEncoding('utf8')
+  return { npm, port: await readPort(npm.stdout) }
+}
+
+/** Reads the port from what `start --json` prints. */
+async function readPort(stdout: Readable): Promise<number> {
+  stdout.setEncoding('utf8')
   let text = ''
-  for await (const chunk of npm.stdout.iterator({ destroyOnReturn: false }) as AsyncIterable<string>) {
+  for await (const chunk of stdout.iterator({ destroyOnReturn: false }) as AsyncIterable<string>) {
     text += chunk
     if (text.includes('\n')) break
   }
-  npm.stdout.resume()
+  stdout.resume()
   const { base_url: baseUrl } = JSON.parse(text.slice(0, text.indexOf('\n'))) as { base_url: string }
-  return { npm, port: Number(new URL(baseUrl).port) }
+  return Number(new URL(baseUrl).port)
 }
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
@@ -71,3 +77,13 @@ async function spawnOnce(): Promise<string> {
   await gone
   return String(chunk)
 }
+
+test('if bin/ cannot be replaced by the service, its end ends the service, too', { timeout: 60_000 }, async () => {
+  const withoutExecve = 'data:text/javascript,delete process.execve'
+  const bin = join(root, 'bin', 'svc-router.mjs')
+  const args = ['--import', withoutExecve, bin, 'start', '--json', '--port', '0', '--data', join(folder, 'data')]
+  const started = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'], timeout: 40_000 })
+  const port = await readPort(started.stdout)
+  started.kill('SIGKILL')
+  await expect.poll(() => isOpen(port), { timeout: 10_000 }).toBe(false)
+})
