@@ -192,7 +192,7 @@ interface TakenRequest {
 type ReadingResources = Readonly<Record<'bodies' | 'bytes' | 'slow', FairShare>>
 type AnsweringResources = Readonly<Record<'requests' | 'requestBytes' | 'answerBytes', FairShare>>
 
-/** What one request holds while it is answered. */
+/** What one request holds while it is answered: until each of its holders has ended. */
 export class AnsweringShare implements HeldBytes, Disposable {
   readonly #shared: AnsweringResources
   readonly #accountId: string
@@ -200,6 +200,7 @@ export class AnsweringShare implements HeldBytes, Disposable {
   readonly #onEnd: () => void
   #answerBytes = 0
   #isHeld = true
+  #holders = 1
 
   constructor(shared: AnsweringResources, accountId: string, requestBytes: number, onEnd: () => void) {
     this.#shared = shared
@@ -214,14 +215,33 @@ export class AnsweringShare implements HeldBytes, Disposable {
    */
   grow(bytes: number): void {
     // Nothing would release them after the end.
-    if (!this.#isHeld) return
+    if (this.#holders === 0) return
     if (!this.#shared.answerBytes.take(this.#accountId, bytes)) throw busy()
     this.#answerBytes += bytes
   }
 
+  /** Another holder of the same place and bytes; undefined if the share has ended. */
+  join(): (HeldBytes & Disposable) | undefined {
+    if (this.#holders === 0) return undefined
+    this.#holders += 1
+    let isHeld = true
+    return {
+      grow: this.grow.bind(this),
+      [Symbol.dispose]: () => {
+        if (isHeld) this.#leave()
+        isHeld = false
+      },
+    }
+  }
+
   [Symbol.dispose](): void {
-    if (!this.#isHeld) return
+    if (this.#isHeld) this.#leave()
     this.#isHeld = false
+  }
+
+  #leave(): void {
+    this.#holders -= 1
+    if (this.#holders > 0) return
     const { requests, requestBytes, answerBytes } = this.#shared
     requests.give(this.#accountId)
     requestBytes.give(this.#accountId, this.#requestBytes)

@@ -29,6 +29,21 @@ test('the non-streaming answers of one account use at most four fifths of the by
   for (let count = 0; count < 6; count += 1) receive('greedy')
 })
 
+test('a share is free once all of its holders have ended, each once', () => {
+  const intake = new Intake({ bodyBytes: 5 * MiB, streams: 10 }, new ManualClock(), () => {})
+  const share = intake.answer('a', 10)
+  const generation = share.join()!
+  share[Symbol.dispose]()
+  share[Symbol.dispose]()
+  generation.grow(MiB)
+  expect([intake.shares['requests']!.used, intake.shares['answer_bytes']!.used]).toEqual([1, MiB])
+  generation[Symbol.dispose]()
+  generation[Symbol.dispose]()
+  generation.grow(MiB)
+  expect(share.join()).toBeUndefined()
+  expect(['requests', 'request_bytes', 'answer_bytes'].map((name) => intake.shares[name]!.used)).toEqual([0, 0, 0])
+})
+
 describe('a full service', () => {
   const plan = { id: 'max', name: 'Max', requestsPerMinute: 1, requestsPerMonth: 1, premium: true }
   const request = { bytes: { length: 10 } }

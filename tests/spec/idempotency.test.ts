@@ -258,6 +258,20 @@ describe('a client that disconnects', () => {
   })
 })
 
+test('a request with a key takes one place, like any other', async () => {
+  const full = await Service.start({ formats: ['openai-chat'], settings: { limits: { streams: 10 } } })
+  try {
+    full.providers[0]!.script([{ do: 'slow_headers', ms: 200, text, repeat: true }])
+    // An account may hold four fifths of all places.
+    const statuses = Array.from({ length: 8 }, async (_, number) => {
+      return (await full.chat({}, { 'idempotency-key': `place-${number}` })).status
+    })
+    expect(await Promise.all(statuses)).toEqual(Array(8).fill(200))
+  } finally {
+    await full.stop()
+  }
+})
+
 describe('limits', () => {
   let short: Service
 

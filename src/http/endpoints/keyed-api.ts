@@ -17,7 +17,7 @@ import type { Generations, StartedResponse } from '../../gateway/generations/gen
 import type { ModelRequest, Principal } from '../../gateway/ports.ts'
 import { rewriteRequest } from '../../gateway/rewrite-request.ts'
 import { principalOf, queryOf } from '../lookup-route.ts'
-import type { Intake } from '../request-intake.ts'
+import type { AnsweringShare, Intake } from '../request-intake.ts'
 import { sendJson } from '../respond.ts'
 import { replayedHeader, ResponseSink } from '../response-sink.ts'
 import type { Exchange } from '../route.ts'
@@ -55,8 +55,8 @@ export class KeyedApi {
   /** @throws ServiceError */
   async answer(exchange: Exchange, request: ModelRequest): Promise<void> {
     const { generations, intake } = this.#deps
-    await intake.answerUntilClosed(exchange, principalOf(exchange), request)
-    const keyed = await this.#keyedOf(exchange, request)
+    const share = await intake.answerUntilClosed(exchange, principalOf(exchange), request)
+    const keyed = await this.#keyedOf(exchange, request, share)
     if (!keyed.isBackground || request.body['stream'] === true) return generations.answer(keyed)
     await this.#sendStarted(exchange, await generations.start(keyed))
   }
@@ -64,8 +64,8 @@ export class KeyedApi {
   /** Answers a compaction with a key. @throws ServiceError */
   async compact(exchange: Exchange, request: ModelRequest, answer: KeyedRequest['answer']): Promise<void> {
     const { generations, intake } = this.#deps
-    await intake.answerUntilClosed(exchange, principalOf(exchange), request)
-    await generations.answer({ ...(await this.#keyedOf(exchange, request, 'compact')), answer })
+    const share = await intake.answerUntilClosed(exchange, principalOf(exchange), request)
+    await generations.answer({ ...(await this.#keyedOf(exchange, request, share, 'compact')), answer })
   }
 
   /** Continues the stream of a response (contract 39.15). @throws ServiceError */
@@ -74,19 +74,24 @@ export class KeyedApi {
     const principal = principalOf(exchange)
     const { accountId, requestId, format } = generation
     const after = wholeNumberOf('starting_after', queryOf(exchange.request.url).get('starting_after') ?? undefined)
-    await intake.answerUntilClosed(exchange, principal, { bytes: { length: 0 } })
+    const share = await intake.answerUntilClosed(exchange, principal, { bytes: { length: 0 } })
     await generations.resume(generation, {
       principal,
       requestId,
       sinkFor: (id) => this.#sinkFor(exchange, format, id),
       onClosed: (run) => onClosed(exchange, run),
-      hold: () => intake.answer(accountId, 0),
+      hold: () => share.join() ?? intake.answer(accountId, 0),
       after: after ?? lastEventId(exchange.request),
     })
   }
 
   /** @throws ServiceError `invalid_request` */
-  async #keyedOf(exchange: Exchange, request: ModelRequest, operation?: 'compact'): Promise<KeyedRequest> {
+  async #keyedOf(
+    exchange: Exchange,
+    request: ModelRequest,
+    share: AnsweringShare,
+    operation?: 'compact',
+  ): Promise<KeyedRequest> {
     const principal = principalOf(exchange)
     const { accountId } = principal
     const { headers } = exchange.request
@@ -106,7 +111,8 @@ export class KeyedApi {
       bodyDigest: requestDigest(accountId, key ?? id, chosen),
       sinkFor: (requestId) => this.#sinkFor(exchange, format, requestId),
       onClosed: (run) => onClosed(exchange, run),
-      hold: () => this.#deps.intake.answer(accountId, bytes.length),
+      // The generation has the place of its request, also after the client has disconnected.
+      hold: () => share.join() ?? this.#deps.intake.answer(accountId, bytes.length),
       after: lastEventId(exchange.request),
       isBackground: runsAlone,
     }
