@@ -63,6 +63,8 @@ export interface StreamRules {
   keepAlive(memory: RelayState): string | undefined
   /** Ends a stream that failed (contract 10). */
   failure(failure: StreamFailure, memory: RelayState): string
+  /** Ends a stream that was canceled. Only responses in the background can be. */
+  canceled?(memory: RelayState): string
 }
 
 /** The state of one relayed stream. */

@@ -58,6 +58,24 @@ test('canceling stops it and its provider, and canceling again returns the same'
   expect((await client.responses.retrieve(id)).status).toBe('cancelled')
 })
 
+test('the stream of a canceled response ends with it, for its creator and for those who resume it', async () => {
+  service.providers[0]!.script([slow])
+  const created = await client.responses.create({ model, input, background: true, stream: true })
+  const seen: OpenAI.Responses.ResponseStreamEvent[] = []
+  let id = ''
+  for await (const event of created) {
+    seen.push(event)
+    if (event.type === 'response.created') ({ id } = event.response)
+    if (event.type === 'response.output_text.delta') void client.responses.cancel(id)
+  }
+  expect(seen.at(-1)).toMatchObject({ type: 'response.cancelled', response: { id, status: 'cancelled', error: null } })
+  expect(seen.map(({ type }) => type)).not.toContain('error')
+  expect(seen.map((event) => event.sequence_number)).toEqual(seen.map((_, number) => number))
+  const resumed: OpenAI.Responses.ResponseStreamEvent[] = []
+  for await (const event of await client.responses.retrieve(id, { stream: true })) resumed.push(event)
+  expect(resumed).toEqual(seen)
+})
+
 test('canceling a complete response returns it', async () => {
   const { id } = await client.responses.create({ model, input, background: true })
   await finished(id)

@@ -85,6 +85,11 @@ export const openaiResponsesRelay: RelayRules = {
       const failed = { sequence_number: ++memory.sequence, response }
       return `${frame('error', error)}${frame('response.failed', failed)}data: [DONE]\n\n`
     },
+
+    canceled(memory) {
+      const response = { ...memory.response, status: 'cancelled' }
+      return `${frame('response.cancelled', { sequence_number: ++memory.sequence, response })}data: [DONE]\n\n`
+    },
   },
 }
 

@@ -29,8 +29,8 @@ export interface FollowOptions {
 export interface FeedOptions {
   readonly isStream: boolean
   readonly clock: Clock
-  /** The end of a broken stream; `events` are all that the clients have received. */
-  readonly failureText: (error: ServiceError, events: Buffer) => Buffer
+  /** The end of a broken or canceled stream; `events` are all that the clients have received. */
+  readonly brokenEnd: (error: ServiceError | undefined, events: Buffer) => Buffer
 }
 
 /** What has been written of one answer, for any number of clients, each at its own position (contract 39.5). */
@@ -94,9 +94,9 @@ export class AnswerFeed {
     return this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
   }
 
-  /** What ends a stream that broke off here. */
-  failureText(error: ServiceError): Buffer {
-    return this.#options.failureText(error, this.all())
+  /** What ends a stream that broke off here; without an error, one that was canceled. */
+  brokenEnd(error: ServiceError | undefined): Buffer {
+    return this.#options.brokenEnd(error, this.all())
   }
 
   setHead(head: FeedHead): void {
@@ -166,7 +166,7 @@ export class AnswerFeed {
   /** Made at most once: all clients that have received something get the same. */
   #textOnce(error: ServiceError): () => Buffer {
     let text: Buffer | undefined
-    return () => (text ??= this.failureText(error))
+    return () => (text ??= this.brokenEnd(error))
   }
 
   #trim(): void {

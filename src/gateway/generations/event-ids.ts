@@ -74,8 +74,11 @@ export class EventSkip {
   }
 }
 
-/** The end of a stream that broke off, in its own format, continuing its IDs (contract 39.8). `events` are all so far. */
-export function brokenEnd(rules: StreamRules, events: Buffer, failure: StreamFailure): Buffer {
+/**
+ * The end of a stream that broke off, in its own format, continuing its IDs (contract 39.8). `events` are all so far;
+ * `failure` is undefined if it was canceled.
+ */
+export function brokenEnd(rules: StreamRules, events: Buffer, failure: StreamFailure | undefined): Buffer {
   const state: RelayState = { sequence: -1, inserted: 0 }
   if (rules.numbered) {
     // The first event has the response object, and the last one the latest number.
@@ -86,7 +89,8 @@ export function brokenEnd(rules: StreamRules, events: Buffer, failure: StreamFai
       if (isObject(data)) rules.observe?.(data, state)
     }
   }
-  return Buffer.from(new EventIds(rules, lastId(events)).add(rules.failure(failure, state)))
+  const end = failure === undefined ? (rules.canceled?.(state) ?? '') : rules.failure(failure, state)
+  return Buffer.from(new EventIds(rules, lastId(events)).add(end))
 }
 
 function lastId(events: Buffer): number {

@@ -114,8 +114,8 @@ export class GenerationRun {
 
   async #broken(): Promise<Buffer> {
     await this.#sink.stored()
-    const { feed } = this.#entry
-    return feed.failureText(interrupted())
+    const { feed, isCanceled } = this.#entry
+    return feed.brokenEnd(isCanceled ? undefined : interrupted())
   }
 
   /** Nothing was answered, so nothing is stored: a retry may succeed (contract 39.13). */

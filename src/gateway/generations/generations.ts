@@ -263,7 +263,7 @@ export class Generations {
   #newEntry(name: string, of: Pick<StoredGeneration, 'requestId' | 'bodyDigest' | 'format' | 'stream'>): Entry {
     const entry = newEntry(name, of, {
       clock: this.#deps.clock,
-      failureText: (error, events) => this.#failureText(of.format, entry.requestId, error, events),
+      brokenEnd: (error, events) => this.#brokenEnd(of.format, entry.requestId, error, events),
     })
     return entry
   }
@@ -350,10 +350,10 @@ export class Generations {
     } else if (!entry.runner.isBackground) entry.detached = this.#deps.clock.after(this.#deps.detachedMs, entry.stop)
   }
 
-  #failureText(format: ClientFormatId, requestId: string, error: ServiceError, events: Buffer): Buffer {
+  #brokenEnd(format: ClientFormatId, requestId: string, error: ServiceError | undefined, events: Buffer): Buffer {
     const rules = this.#deps.relays(format).stream
     if (rules === undefined) return Buffer.alloc(0)
-    return brokenEnd(rules, events, describeFailure(error, this.#deps.links, requestId))
+    return brokenEnd(rules, events, error && describeFailure(error, this.#deps.links, requestId))
   }
 
   #renewLater(): void {
