@@ -21,8 +21,10 @@ import {
   writeFor,
   type BackendRequestDeps,
 } from './request/backend-request.ts'
+import { exhaustedError } from './request/exhausted-error.ts'
 import type { BreakerKey } from './routing/backend-breakers.ts'
 import type { BackendStatistics } from './routing/backend-statistics.ts'
+import { Candidates } from './routing/candidates.ts'
 import { assertCapable, needsOf, capableFirst } from './routing/capable-backends.ts'
 import type { CircuitBreakers } from './routing/circuit-breakers.ts'
 import { contentKindOf } from './routing/content-kind.ts'
@@ -84,8 +86,9 @@ export async function planRouting(
     if (panel === undefined) assertEncodable(request, conversation, backends, deps)
     const tokens = estimateTokens(conversation)
     const writer = new CallerRequestWriter(request, conversation, deps)
+    const options = candidatesOptions(deps, { request, conversation, backends, doubtful, routing }, breakerKey)
     const order = planOrder({
-      ...candidatesOptions(deps, { request, conversation, backends, doubtful, routing }, breakerKey),
+      ...options,
       write: (backend) => writeFor(backend, writer).backend,
       laneOf: (endpoint) => (relayRulesFor(endpoint, request, deps.relays) === undefined ? 'translation' : 'relay'),
       doubtsOf: (backend) => doubtsOf(backend, needsOf(conversation), tokens, deps.learned),
@@ -93,7 +96,8 @@ export async function planRouting(
     const leftOut = incapable.map(({ id }): ExcludedBackend => ({ backend: id, reason: 'not_capable' }))
     return {
       profile: profileId,
-      refusal: undefined,
+      refusal:
+        order.asked.length > 0 ? undefined : refusalOf(nothingLeft(new Candidates(options), profileId, deps.clock)),
       sort,
       panel,
       asked: order.asked,
@@ -101,10 +105,20 @@ export async function planRouting(
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
-    const { code, facts } = error
-    const refusal = { code, param: facts.param, words: facts.words, action: facts.action }
-    return { profile: profileId, refusal, sort, panel: undefined, asked: [], leftOut: unserved }
+    return { profile: profileId, refusal: refusalOf(error), sort, panel: undefined, asked: [], leftOut: unserved }
   }
+}
+
+function refusalOf({ code, facts }: ServiceError): NonNullable<RoutingPlan['refusal']> {
+  return { code, param: facts.param, words: facts.words, action: facts.action }
+}
+
+/** The error of a request for which no backend can be asked now. */
+function nothingLeft(candidates: Candidates, profile: string, clock: Clock): ServiceError {
+  const { soonestMs, skipped } = candidates.exhausted()
+  const waitMs = soonestMs === undefined ? 0 : soonestMs - clock.nowMs()
+  const none = { attempts: [], retryCount: 0, unasked: skipped }
+  return exhaustedError({ ...none, profile, hasUsable: candidates.hasUsable, skipped, waitMs })
 }
 
 interface PanelQuestion {
