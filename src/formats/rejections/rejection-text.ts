@@ -140,6 +140,7 @@ const blockedContent: readonly Pieces[] = [
   ['prompt was flagged'],
   // OpenRouter.
   ['input was flagged'],
+  ['flagged by moderation'],
   // xAI.
   ['content violates usage guidelines'],
   ['safety_check_type'],

@@ -203,6 +203,11 @@ const openaiErrors: readonly (readonly [what: string, status: number, body: obje
     },
   ],
   [
+    'OpenRouter, by its reasons',
+    403,
+    { error: { code: 403, message: 'Input flagged by moderation', metadata: { reasons: ['violence'] } } },
+  ],
+  [
     'xAI',
     403,
     {
