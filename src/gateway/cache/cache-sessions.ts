@@ -145,11 +145,19 @@ export class CacheSessions implements AsyncDisposable {
     const table = this.#table
     const nowMs = (): number => Math.round(this.#deps.clock.nowMs())
     const store = (known: KnownSession): void => this.#store(accountId, session.digest, known)
+    const save = (branches: SessionBranches): void => {
+      const known = { branches, updatedMs: nowMs() }
+      table.set(accountId, session.digest, known)
+      store(known)
+    }
     const before = table.get(accountId, session.digest)?.branches
     const client = this.#clientOf(request.userAgent ?? '')
     const isContinuing = continued !== undefined && isSeen(continued, prompt)
     const isExpected = session.isNamed || isAgent(client) || conversation.hints.sealedReasoning === true
     const { began, wentOn } = table.openings(accountId, openingOf(prompt))
+    /** What the session was when this turn was answered, and what it is since then. */
+    let base: SessionBranches = []
+    let answered: SessionBranches = []
     return new SessionTurn({
       session,
       prompt,
@@ -159,14 +167,21 @@ export class CacheSessions implements AsyncDisposable {
       bytes: request.bytes,
       clock: this.#deps.clock,
       changes: {
-        answered(prompt, answer) {
+        answered(answer) {
           const now = table.get(accountId, session.digest)?.branches
           const from = now === before ? continued : findContinued(now ?? [], prompt)
-          const known = { branches: withAnswer(now ?? [], prompt, answer, from), updatedMs: nowMs() }
-          table.set(accountId, session.digest, known)
-          store(known)
+          base = now ?? []
+          answered = withAnswer(base, prompt, answer, from)
+          save(answered)
           if (!isContinuing) table.began(accountId, openingOf(prompt))
           else if (from !== undefined && isSecondTurn(from, prompt)) table.wentOn(accountId, openingOf(prompt))
+        },
+        readAgain(answer) {
+          const whole = digestPrompt(request, conversation, [])
+          // Not if another turn was answered meanwhile.
+          if (table.get(accountId, session.digest)?.branches === answered)
+            save(withAnswer(base, whole, answer, findContinued(base, whole)))
+          return { prompt: whole, continued: findContinued(before ?? [], whole) }
         },
         reported({ raw }, domain, report) {
           const known = table.get(accountId, session.digest)

@@ -1,5 +1,5 @@
 import type { AssistantPart, Conversation, InputPart, Turn } from '../../domain/conversation.ts'
-import { checksum } from '../../runtime/checksum.ts'
+import { checksum, sampledChecksum } from '../../runtime/checksum.ts'
 import type { ModelRequest } from '../ports.ts'
 
 /** Items that have a digest of their own. */
@@ -29,7 +29,7 @@ const space = 0x20
 const nothing = Buffer.alloc(0)
 
 /**
- * What is remembered of a prompt, in the order in which providers cache it: CRC-32 checksums, no text (contract 45.11).
+ * What is remembered of a prompt, in the order in which providers cache it: checksums, no text (contract 45.11).
  * They show that something changed by accident. An account that forges one only deceives itself.
  */
 export interface PromptDigest {
@@ -41,7 +41,7 @@ export interface PromptDigest {
   readonly items: readonly number[]
   /** The number of items. */
   readonly count: number
-  /** Of the bytes of the body up to the end of the last item, and how many of them are the conversation's. */
+  /** A sampled checksum of the body up to the end of the last item, and how many of its bytes are the conversation's. */
   readonly raw: number
   readonly rawLength: number
   /** Bytes up to the end of the tools, of the system prompt, and of all items. */
@@ -50,7 +50,7 @@ export interface PromptDigest {
 
 /** A prompt with what is known of its text only while its request runs. */
 export interface ReadPrompt extends PromptDigest {
-  /** The longest earlier prompt with whose bytes the body begins. */
+  /** The longest earlier prompt that the body seems to continue: digests were taken from it (see `digestPrompt`). */
   readonly follows: PromptDigest | undefined
   /** The conversation's bytes after it; the whole body if there is none. */
   readonly unread: Buffer
@@ -67,7 +67,11 @@ export type Change =
 
 type DigestedRequest = Pick<ModelRequest, 'bytes' | 'members'>
 
-/** Digests a prompt. If its bytes continue one of the `earlier` ones, only its new items are digested one by one. */
+/**
+ * Digests a prompt. If it seems to continue one of the `earlier` ones, only its new items are read, and the other digests are
+ * taken from there. Bytes that changed in place, without a change in length, may be missed then: without `earlier` ones,
+ * everything is read.
+ */
 export function digestPrompt(
   request: DigestedRequest,
   conversation: Conversation,
@@ -77,7 +81,7 @@ export function digestPrompt(
   let first = 0
   while (first < turns.length && isSystem(turns[first]!)) first += 1
   const items = turns.slice(first)
-  const bytes = digestBytes(request, items.length, earlier)
+  const bytes = readBytes(request, items.length, earlier)
   const { continued } = bytes
   const read = continued ?? digestHead(request, conversation, turns.slice(0, first))
   const [toolsEnd, systemEnd] = read.ends
@@ -127,53 +131,39 @@ export function isSameConversation(one: PromptDigest, other: PromptDigest): bool
   return one.system === other.system || (one.items.length > 0 && one.items[0] === other.items[0])
 }
 
-interface DigestedBytes extends Pick<PromptDigest, 'raw' | 'rawLength'> {
+interface BodyBytes extends Pick<PromptDigest, 'raw' | 'rawLength'> {
   /** All bytes that count. */
   readonly length: number
   readonly continued: ReadPrompt['follows']
   readonly unread: Buffer
 }
 
-/** Reads the bytes once: the checksum where an earlier prompt ended is one on the way to the end. */
-function digestBytes(
-  { bytes, members }: DigestedRequest,
-  count: number,
-  earlier: readonly PromptDigest[],
-): DigestedBytes {
+/** Finds the longest earlier prompt with whose bytes the body seems to begin. */
+function readBytes({ bytes, members }: DigestedRequest, count: number, earlier: readonly PromptDigest[]): BodyBytes {
   let [start, end] = [0, 0]
-  let raw = 0
+  let head = 0
   let headLength = 0
   for (let at = 0; at < members.length; at += 1) {
     const { key, valueStart, valueEnd } = members[at]!
     if (conversationMembers.has(key)) [start, end] = [valueStart, valueEnd]
     if (!headMembers.has(key)) continue
-    // Members that follow each other are one part, because each call takes time.
-    let partEnd = valueEnd
-    while (at + 1 < members.length && headMembers.has(members[at + 1]!.key)) partEnd = members[(at += 1)]!.valueEnd
-    raw = checksum(bytes.subarray(valueStart, partEnd), raw)
-    headLength += partEnd - valueStart
+    head = sampledChecksum(bytes, valueStart, valueEnd, head)
+    headLength += valueEnd - valueStart
   }
   const rawLength = lengthOfItems(bytes, start, end)
   let continued: PromptDigest | undefined
-  let at = 0
-  for (const before of shorterOf(earlier, rawLength, count)) {
-    raw = checksum(bytes.subarray(start + at, start + before.rawLength), raw)
-    at = before.rawLength
-    if (raw === before.raw) continued = before
+  for (const before of earlier) {
+    const isShorter = before.rawLength <= rawLength && before.count <= count
+    if (!isShorter || (continued !== undefined && before.rawLength <= continued.rawLength)) continue
+    if (sampledChecksum(bytes, start, start + before.rawLength, head) === before.raw) continued = before
   }
   return {
-    raw: checksum(bytes.subarray(start + at, start + rawLength), raw),
+    raw: sampledChecksum(bytes, start, start + rawLength, head),
     rawLength,
     length: headLength + rawLength,
     continued,
     unread: continued === undefined ? bytes : bytes.subarray(start + continued.rawLength, end),
   }
-}
-
-/** The earlier prompts that this one may continue, the shortest first. */
-function shorterOf(earlier: readonly PromptDigest[], rawLength: number, count: number): readonly PromptDigest[] {
-  const shorter = earlier.filter((before) => before.rawLength <= rawLength && before.count <= count)
-  return shorter.length > 1 ? shorter.sort((one, other) => one.rawLength - other.rawLength) : shorter
 }
 
 /** What comes before the items. */

@@ -9,7 +9,7 @@ import { cacheDomainOf, cacheLifetimeMs, needsMarks } from './cache-lifetime.ts'
 import { warmTokens, type BegunAnswer, type Continued, type ReportedRead } from './cached-prefix.ts'
 import { affordableWaitSeconds, moveCost, type Place, type PlacePrice, type Turn } from './move-cost.ts'
 import type { ReadPrompt } from './prompt-digest.ts'
-import { verdictOf } from './verdict.ts'
+import { needsWholePrompt, verdictOf } from './verdict.ts'
 
 /** Writing to a cache costs this much more than reading it for the first time, at providers that charge for it. */
 const writeFactorOfMarks = 1.25
@@ -28,7 +28,9 @@ export type Measure = (backend: Backend) => Measured
 
 /** What a turn changes in what is remembered of its session. */
 interface SessionChanges {
-  answered(prompt: ReadPrompt, answer: BegunAnswer): void
+  answered(answer: BegunAnswer): void
+  /** Reads the whole prompt of an answered turn, and replaces what was remembered of it. */
+  readAgain(answer: BegunAnswer): Pick<SessionTurnOptions, 'prompt' | 'continued'>
   /** The holder of this domain in the conversation of `prompt` reported usage. */
   reported(prompt: ReadPrompt, domain: string, report: ReportedRead): void
 }
@@ -53,6 +55,7 @@ export interface SessionKey {
 
 interface SessionTurnOptions {
   readonly session: SessionKey
+  /** Read as far as it was not taken from an earlier turn. */
   readonly prompt: ReadPrompt
   /** The earlier turn that this one continues. */
   readonly continued: Continued | undefined
@@ -66,7 +69,7 @@ interface SessionTurnOptions {
 
 /** One request as a turn of its session: which backends hold its cache, and what became of it (contract 45). */
 export class SessionTurn {
-  readonly #options: SessionTurnOptions
+  #options: SessionTurnOptions
   /** The backend that answers; undefined before its first content. */
   #answer: BegunAnswer | undefined
 
@@ -130,7 +133,7 @@ export class SessionTurn {
 
   /** An attempt at one of the backends began to answer. `isCacheable`: its provider caches a body like the one sent. */
   answeredBy({ target, startedMs }: BegunAttempt, backends: readonly Backend[], isCacheable: boolean): void {
-    const { clock, prompt, changes } = this.#options
+    const { clock, changes } = this.#options
     const backend = backends.find(({ id }) => id === target.id) ?? target
     const domain = cacheDomainOf(backend)
     this.#answer = {
@@ -140,13 +143,22 @@ export class SessionTurn {
       lifetimeMs: this.#lifetimeMs(target, domain),
       marked: isCacheable,
     }
-    changes.answered(prompt, this.#answer)
+    changes.answered(this.#answer)
   }
 
-  /** Why the backend read what it read; undefined if none answered. */
+  /**
+   * Why the backend read what it read; undefined if none answered. If it read less than all of the previous prompt, something
+   * may have changed that was not noticed, so the whole prompt is read.
+   */
   verdict(usage: Usage | undefined): CacheVerdict | undefined {
-    const { continued, prompt, client } = this.#options
-    return this.#answer && verdictOf({ continued, prompt, answer: this.#answer, client }, usage)
+    const { continued, prompt, client, changes } = this.#options
+    const answer = this.#answer
+    if (answer === undefined) return undefined
+    const verdict = verdictOf({ continued, prompt, answer, client }, usage)
+    if (prompt.follows === undefined || !needsWholePrompt(verdict)) return verdict
+    const whole = changes.readAgain(answer)
+    this.#options = { ...this.#options, ...whole }
+    return verdictOf({ ...whole, answer, client }, usage)
   }
 
   /** If no mark of the previous turn asked for a longer lifetime, only what was added is searched for one. */

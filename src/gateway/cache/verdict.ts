@@ -34,6 +34,11 @@ export function verdictOf({ continued, prompt, answer, client }: AnsweredTurn, u
   return verdict
 }
 
+/** Whether a verdict depends on what changed in the prompt. */
+export function needsWholePrompt({ reason }: CacheVerdict): boolean {
+  return reason !== 'first' && reason !== 'hit' && reason !== 'uncounted'
+}
+
 interface Facts {
   readonly holder: Holder | undefined
   readonly isHeld: boolean

@@ -267,6 +267,25 @@ describe('why the cache missed', () => {
     expect(reasonOf(result)).toBe('system')
   })
 
+  test('says what changed in place, although most bytes of an earlier prompt are not read again', async () => {
+    for (const at of [500, 900, 1_300, 1_700, 2_100]) {
+      /** The system prompt with one other letter in the middle. */
+      const edited = (sent: SentTurn): SentTurn => {
+        const { content } = sent.messages[0] as { content: string }
+        const changed = `${content.slice(0, at)}!${content.slice(at + 1)}`
+        return { ...sent, messages: sent.messages.with(0, { role: 'system', content: changed }) }
+      }
+      const world = worldOf()
+      const session = new AgentSession('s')
+      await turn(world, session.next())
+      await turn(world, session.next())
+      expect(verdictOf(await turn(world, edited(session.next())))).toMatchObject({ reason: 'system', read: 0 })
+      // From then on, the edited prompt is compared.
+      world.caches.clear()
+      expect(reasonOf(await turn(world, edited(session.next())))).toBe('unread')
+    }
+  })
+
   test('says which item changed', async () => {
     const long = new AgentSession('s', 2_000)
     const world = worldOf()

@@ -57,7 +57,24 @@ describe('a prompt that continues an earlier one', () => {
     const body = items(5)
     for (let at = 0; at < 5; at += 1) {
       const changed = body.with(at, { ...body[at]!, content: `item ${at}` })
-      expect(changeBetween(before, read(changed, {}, [before]))).toMatchObject({ at: 'item', item: at + 1 })
+      expect(changeBetween(before, read(changed))).toMatchObject({ at: 'item', item: at + 1 })
+    }
+  })
+
+  test('takes no digests of an earlier one if bytes were added or removed anywhere, or changed at its end', () => {
+    const long = items(5, (index) => `Item ${index}, ${'and more of it, '.repeat(500)}`)
+    const earlier = read(long)
+    const append = (body: readonly JsonObject[]): readonly JsonObject[] => [...body, { role: 'user', content: 'Next' }]
+    expect(read(append(long), {}, [earlier]).follows).toBe(earlier)
+    for (let at = 0; at < 5; at += 1) {
+      const { content } = long[at] as { readonly content: string }
+      for (const other of [
+        `${content}.`,
+        content.slice(1),
+        `x${content}`,
+        ...(at === 4 ? [`${content.slice(0, -2)}. `] : []),
+      ])
+        expect(read(append(long.with(at, { ...long[at]!, content: other })), {}, [earlier]).follows).toBeUndefined()
     }
   })
 
