@@ -1,6 +1,6 @@
 import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
-import type { MarkInsertion } from '../cache/insert-marks.ts'
+import { partsAfter, type MarkInsertion } from '../cache/insert-marks.ts'
 import { cacheControl, cacheControlText, type PlacedOutline } from '../cache/placed-blocks.ts'
 import { mostMarks, planMarks } from '../cache/plan-marks.ts'
 import { type Draft, isArray } from '../fields.ts'
@@ -36,7 +36,8 @@ export function relayMarks(body: JsonObject, bytes: number, target: WriteTarget)
     const list = body[member]
     const fromEnd = isArray(list) ? list.length - 1 - index : 0
     const mark = cacheControlText[lifetime]
-    return { member, fromEnd, part: member === 'messages' ? part : undefined, mark, textType: 'text' }
+    const partFromEnd = member === 'messages' && isArray(list) ? partsAfter(list[index], part) : undefined
+    return { member, fromEnd, partFromEnd, mark, textType: 'text' }
   })
 }
 

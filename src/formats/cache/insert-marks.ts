@@ -1,3 +1,5 @@
+import { type Json, isObject } from '../../domain/json.ts'
+import { isArray } from '../fields.ts'
 import type { JsonInsertion, JsonMember } from '../json-scan.ts'
 import { inOrder } from './plan-marks.ts'
 
@@ -21,12 +23,18 @@ export interface MarkInsertion {
   readonly member: string
   /** How many entries of the member's list follow its entry; 0 if the member is a text. */
   readonly fromEnd: number
-  /** The position in the entry's `content`; -1 if the content is a text; absent if the entry itself is the block. */
-  readonly part?: number | undefined
+  /** How many parts of the entry's `content` follow its part; -1 if the content is a text; absent if the entry itself is the block. */
+  readonly partFromEnd?: number | undefined
   /** The mark as a member, as JSON without braces: `"cache_control":{…}`. */
   readonly mark: string
   /** The `type` of a block that is made of a text. */
   readonly textType: string
+}
+
+/** How many parts of a message's content follow one; -1 if the content is a text. */
+export function partsAfter(message: Json | undefined, part: number): number {
+  const content = isObject(message) ? message['content'] : undefined
+  return isArray(content) ? content.length - 1 - part : -1
 }
 
 /**
@@ -81,36 +89,42 @@ class Locator {
     for (const mark of marks) if (mark.member === key) most = Math.max(most, mark.fromEnd)
     let last = this.#skipSpaceBack(end - 1)
     for (let fromEnd = 0; fromEnd <= most && last > start; fromEnd += 1) {
-      const entry = this.#startOf(last)
       const first = marks.find((mark) => mark.fromEnd === fromEnd && mark.member === key)
-      if (first !== undefined) this.#locateIn({ start: entry, last }, first, marks, found)
-      last = this.#skipSpaceBack(entry - 1)
-      if (this.#bytes[last] === comma) last = this.#skipSpaceBack(last - 1)
+      const isBlock = first !== undefined && first.partFromEnd === undefined
+      if (isBlock) this.#append(last, first, found)
+      // What comes before the first block is not read.
+      if (isBlock && fromEnd === most) return
+      const entry = this.#startOf(last)
+      if (first !== undefined && !isBlock) this.#locateIn({ start: entry, last }, first, marks, found)
+      last = this.#previous(entry)
     }
   }
 
   /** Marks blocks of one entry of the list; `first` is the first mark in it. */
   #locateIn(entry: Place, first: MarkInsertion, marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
-    if (first.part === undefined) return this.#append(entry, first, found)
     const content = this.#memberOf(entry, 'content')
     if (content === undefined) return
     if (this.#bytes[content.start] === quote) return this.#wrap(content, first, found)
     if (this.#bytes[content.start] !== openBracket) return
-    let most = 0
-    for (const mark of marks) if (isInEntry(mark, first)) most = Math.max(most, mark.part ?? 0)
-    let at = this.#skipSpace(content.start + 1)
-    for (let part = 0; part <= most && at < content.last; part += 1) {
-      const end = this.#endOf(at)
-      const mark = marks.find((one) => isInEntry(one, first) && one.part === part)
-      if (mark !== undefined) this.#append({ start: at, last: end - 1 }, mark, found)
-      at = this.#skipSpace(end)
-      if (this.#bytes[at] === comma) at = this.#skipSpace(at + 1)
+    let most = -1
+    for (const mark of marks) if (isInEntry(mark, first)) most = Math.max(most, mark.partFromEnd ?? -1)
+    let last = this.#skipSpaceBack(content.last - 1)
+    for (let fromEnd = 0; fromEnd <= most && last > content.start; fromEnd += 1) {
+      const mark = marks.find((one) => isInEntry(one, first) && one.partFromEnd === fromEnd)
+      if (mark !== undefined) this.#append(last, mark, found)
+      if (fromEnd < most) last = this.#previous(this.#startOf(last))
     }
   }
 
+  /** The last byte of the entry before the one that starts here. */
+  #previous(start: number): number {
+    const last = this.#skipSpaceBack(start - 1)
+    return this.#bytes[last] === comma ? this.#skipSpaceBack(last - 1) : last
+  }
+
   /** Adds the mark as the last member of an object. */
-  #append({ start, last }: Place, { mark }: MarkInsertion, found: JsonInsertion[]): void {
-    if (this.#bytes[start] === openBrace) found.push({ at: last, text: `,${mark}` })
+  #append(last: number, { mark }: MarkInsertion, found: JsonInsertion[]): void {
+    if (this.#bytes[last] === closeBrace) found.push({ at: last, text: `,${mark}` })
   }
 
   /** Makes a list with one marked block of a text. */
@@ -125,16 +139,27 @@ class Locator {
     let at = this.#skipSpace(start + 1)
     while (at < last && this.#bytes[at] === quote) {
       const keyEnd = this.#endOf(at)
-      const key = this.#bytes.toString('latin1', at + 1, keyEnd - 1)
+      const isNamed = this.#isName(at + 1, keyEnd - 1, name)
       // A name that is written with escapes may be any name.
-      if (key.includes('\\')) return undefined
+      if (isNamed === undefined) return undefined
       const value = this.#skipSpace(this.#skipSpace(keyEnd) + 1)
       const end = this.#endOf(value)
-      if (key === name) found = { start: value, last: end - 1 }
+      if (isNamed) found = { start: value, last: end - 1 }
       at = this.#skipSpace(end)
       if (this.#bytes[at] === comma) at = this.#skipSpace(at + 1)
     }
     return found
+  }
+
+  /** Whether these bytes are a name; undefined if they contain escapes. A string of them would take longer. */
+  #isName(start: number, end: number, name: string): boolean | undefined {
+    let isName = end - start === name.length
+    for (let at = start; at < end; at += 1) {
+      const code = this.#bytes[at]!
+      if (code === backslash) return undefined
+      if (code !== name.charCodeAt(at - start)) isName = false
+    }
+    return isName
   }
 
   #skipSpace(from: number): number {

@@ -1,6 +1,6 @@
 import type { CacheLifetime } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
-import type { MarkInsertion } from '../cache/insert-marks.ts'
+import { partsAfter, type MarkInsertion } from '../cache/insert-marks.ts'
 import {
   type BlockPlace,
   cacheControl,
@@ -62,10 +62,12 @@ export function markBody(member: 'messages' | 'input', body: JsonObject, target:
 
 /** The marks to add to a request that is relayed. */
 export function relayMarks(member: 'messages' | 'input', body: JsonObject, target: WriteTarget): MarkInsertion[] {
-  const last = listIn(body, member).length - 1
+  const list = listIn(body, member)
+  const last = list.length - 1
   const textType = textTypeOf(member)
   return marksFor(member, body, target).map(({ index, part, mark }) => {
-    return { member, fromEnd: last - index, part, mark: JSON.stringify(mark).slice(1, -1), textType }
+    const partFromEnd = partsAfter(list[index], part)
+    return { member, fromEnd: last - index, partFromEnd, mark: JSON.stringify(mark).slice(1, -1), textType }
   })
 }
 
