@@ -17,9 +17,10 @@ CacheSessions.prototype.begin = function (of) {
 // They are written after 250 ms. If that is in another round, its requests would pay for them.
 process.on('SIGUSR2', () => void sessions?.[Symbol.asyncDispose]())
 
+const unrecordedEnd = ` ${unrecordedProfile}`
 /** Whether the digest is that of a session, which its client named, in the profile that does not record them. */
 function isUnrecorded(digest: string): boolean {
-  return digest.endsWith(` ${unrecordedProfile}`)
+  return digest.endsWith(unrecordedEnd)
 }
 
 // oxlint-disable-next-line typescript/unbound-method

@@ -42,6 +42,7 @@ export function isCacheable(endpoint: Pick<Backend, 'format'>, body: Uint8Array 
 
 /** Whether a JSON text has a string of its own with this text, which lacks its first quote. */
 function hasText(bytes: Uint8Array, text: Buffer): boolean {
+  if (bytes.length <= text.length) return false
   const body = bufferOf(bytes)
   for (let at = body.indexOf(text); at >= 0; at = body.indexOf(text, at + 1)) if (body[at - 1] === quote) return true
   return false

@@ -38,6 +38,8 @@ const pauseMs = 1_000
 const maxLookups = 64
 /** Names whose digests are remembered, of all accounts: computing one takes longer than all other steps of a lookup. */
 const maxNames = 2_000
+/** Sessions that are remembered of one name: those of profiles, rarely those of accounts. */
+const maxOfName = 8
 /** `User-Agent`s whose families are remembered: ten patterns are tried for each new one. */
 const maxClients = 100
 /** How long a session is remembered after its last turn, so that an expired cache can be explained. */
@@ -62,11 +64,16 @@ export interface SessionRequest {
   readonly conversation: Conversation
 }
 
+/** A session that has a name, with whose it is. */
+interface NamedSession extends Pick<SessionRequest, 'accountId' | 'profile'> {
+  readonly session: SessionKey
+}
+
 /** The sessions of all accounts: which backends hold the beginnings of their prompts in a cache (contract 45). */
 export class CacheSessions implements AsyncDisposable {
   readonly #deps: CacheSessionsDeps
   readonly #table = new SessionTable()
-  readonly #names = new BoundedMap<string, SessionKey>(maxNames)
+  readonly #names = new BoundedMap<string, NamedSession[]>(maxNames)
   readonly #clients = new BoundedMap<string, ClientFamily>(maxClients)
   readonly #writer: SessionWriter | undefined
   #lookups = 0
@@ -113,12 +120,13 @@ export class CacheSessions implements AsyncDisposable {
       return { isNamed: false, digest: opening, id: sessionIdPrefix + opening }
     }
     const isNamed = identity.kind === 'named'
-    const names = `${accountId}\n${profile}\n${isNamed}\n${identity.name}`
-    const known = this.#names.get(names)
-    if (known !== undefined) return known
+    // A key that joins all of them would have to be built in every turn.
+    const known = this.#names.get(identity.name) ?? []
+    for (const one of known)
+      if (one.accountId === accountId && one.profile === profile && one.session.isNamed === isNamed) return one.session
     const name = digest.of(JSON.stringify([accountId, identity.name]))
     const session = { isNamed, digest: `${named}${name} ${profile}`, id: sessionIdPrefix + name }
-    this.#names.set(names, session)
+    this.#names.set(identity.name, [{ accountId, profile, session }, ...known.slice(0, maxOfName - 1)])
     return session
   }
 

@@ -4,27 +4,31 @@ import type { ModelRequest } from '../ports.ts'
 
 /** Items that have a digest of their own. */
 const maxItems = 1_024
-/** Members of a body that a provider reads before the conversation, or that decide whether, or how long, a cache holds it. */
-const headMembers: ReadonlySet<string> = new Set([
-  'tools',
-  'functions',
-  'system',
-  'instructions',
-  'tool_choice',
-  'parallel_tool_calls',
-  'reasoning',
-  'reasoning_effort',
-  'thinking',
-  'output_config',
-  'response_format',
-  'text',
-  'verbosity',
-  'cache_control',
-  'prompt_cache_retention',
+/**
+ * Members of a body that a provider reads before the conversation, or that decide whether, or how long, a cache holds it; and
+ * those with the conversation.
+ */
+const memberKinds: ReadonlyMap<string, 'head' | 'conversation'> = new Map([
+  ['tools', 'head'],
+  ['functions', 'head'],
+  ['system', 'head'],
+  ['instructions', 'head'],
+  ['tool_choice', 'head'],
+  ['parallel_tool_calls', 'head'],
+  ['reasoning', 'head'],
+  ['reasoning_effort', 'head'],
+  ['thinking', 'head'],
+  ['output_config', 'head'],
+  ['response_format', 'head'],
+  ['text', 'head'],
+  ['verbosity', 'head'],
+  ['cache_control', 'head'],
+  ['prompt_cache_retention', 'head'],
+  ['messages', 'conversation'],
+  ['input', 'conversation'],
 ])
-const conversationMembers: ReadonlySet<string> = new Set(['messages', 'input'])
 const closingBracket = 0x5d
-const shortText = 1_024
+const shortText = 8_192
 const space = 0x20
 const nothing = Buffer.alloc(0)
 
@@ -145,8 +149,9 @@ function readBytes({ bytes, members }: DigestedRequest, count: number, earlier: 
   let headLength = 0
   for (let at = 0; at < members.length; at += 1) {
     const { key, valueStart, valueEnd } = members[at]!
-    if (conversationMembers.has(key)) [start, end] = [valueStart, valueEnd]
-    if (!headMembers.has(key)) continue
+    const kind = memberKinds.get(key)
+    if (kind === 'conversation') [start, end] = [valueStart, valueEnd]
+    if (kind !== 'head') continue
     head = sampledChecksum(bytes, valueStart, valueEnd, head)
     headLength += valueEnd - valueStart
   }
