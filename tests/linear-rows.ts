@@ -3,9 +3,9 @@ import { Readable } from 'node:stream'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { clientAddress } from '../src/domain/client-address.ts'
 import type { ConversationFormatId, FormatId } from '../src/domain/format-id.ts'
-import type { JsonObject } from '../src/domain/json.ts'
+import type { Json, JsonObject } from '../src/domain/json.ts'
 import { classifyRejection } from '../src/formats/answer-faults.ts'
-import { markText, unmarkMember } from '../src/formats/encrypted-reasoning.ts'
+import { holdsEncrypted, markText, unmarkMember } from '../src/formats/encrypted-reasoning.ts'
 import { formatById, relayById } from '../src/formats/formats.ts'
 import { elementsOf } from '../src/formats/json-elements.ts'
 import { bodyShape, JsonScan } from '../src/formats/json-scan.ts'
@@ -276,6 +276,15 @@ function jsonText(): LinearRow[] {
           markText(sealing, text, data, 'someone')
           unmarkMember(sealing, text, 'someone')
         }
+      },
+    })),
+    ...(['[]', '{"a":1,"type":"thinking"}', '"signature"'] as const).map((value) => ({
+      what: `the search for what is sealed among many ${value}`,
+      size: 20_000,
+      prepare: (size: number) => {
+        const text = `[${Array.from({ length: size }, () => value).join()}]`
+        const [bytes, parsed] = [Buffer.from(text), JSON.parse(text) as Json]
+        return () => void holdsEncrypted(messagesSealing, parsed, bytes)
       },
     })),
     {
