@@ -68,6 +68,19 @@ describe('the identity of a session', () => {
     expect(identityOf({ messages: [{ role: 'system', content: 'Be long.' }, messages[1]!] })).not.toEqual(first)
   })
 
+  test('is another opening for a long text that differs only in the middle', () => {
+    const instructions = 'Be brief, and say why. '.repeat(500)
+    const of = (customer: string) =>
+      identityOf({
+        messages: [
+          { role: 'system', content: `${instructions}The customer is ${customer}. ${instructions}` },
+          { role: 'user', content: 'Why?' },
+        ],
+      })
+    expect(of('10000001')).toEqual(of('10000001'))
+    expect(of('10000001')).not.toEqual(of('10000002'))
+  })
+
   test.each(['codex-turn1.json', 'claude-code-messages.json'])('is named by the recorded request %s', (file) => {
     const { headers } = JSON.parse(readFileSync(`tests/fixtures/client-requests/${file}`, 'utf8')) as {
       headers: Record<string, string>
