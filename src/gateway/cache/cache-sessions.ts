@@ -186,9 +186,12 @@ export class CacheSessions implements AsyncDisposable {
         },
         readAgain(answer) {
           const whole = digestPrompt(request, conversation, [])
-          // Not if another turn was answered meanwhile.
-          if (table.get(accountId, session.digest)?.branches === answered)
-            save(withAnswer(base, whole, answer, findContinued(base, whole)))
+          const corrected = withAnswer(base, whole, answer, findContinued(base, whole))
+          const now = table.get(accountId, session.digest)?.branches
+          const [mine] = answered
+          if (now === answered) save(corrected)
+          // Other conversations of the session went on meanwhile.
+          else if (now?.includes(mine!)) save(now.map((one) => (one === mine ? corrected[0]! : one)))
           return { prompt: whole, continued: findContinued(before ?? [], whole) }
         },
         reported({ raw }, domain, report) {

@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest'
+import type { Usage } from '../../../src/domain/conversation.ts'
 import type { JsonObject } from '../../../src/domain/json.ts'
 import { formatById } from '../../../src/formats/formats.ts'
 import { bodyShape, JsonScan } from '../../../src/formats/json-scan.ts'
 import { CacheSessions } from '../../../src/gateway/cache/cache-sessions.ts'
+import type { Holder } from '../../../src/gateway/cache/cached-prefix.ts'
 import { readState } from '../../../src/gateway/cache/session-state.ts'
 import type { StoredCacheSession } from '../../../src/gateway/cache/session-store.ts'
+import type { SessionTurn } from '../../../src/gateway/cache/session-turn.ts'
 import { KeyedDigest } from '../../../src/runtime/keyed-digest.ts'
 import { SimulatedTime } from '../../simulation/simulated-time.ts'
 import { someBackend } from '../routing/some-backend.ts'
@@ -12,18 +15,22 @@ import { someBackend } from '../routing/some-backend.ts'
 const [usualMs, hourMs] = [300_000, 3_600_000]
 const backend = someBackend('claude', { format: 'anthropic-messages' })
 
-/** Sends the turns of one session; for each one, returns how long its backend holds the prompt. */
-async function lifetimesOf(turns: readonly JsonObject[]): Promise<(number | undefined)[]> {
-  const clock = new SimulatedTime()
-  const saved: StoredCacheSession[] = []
-  const store = {
-    findCacheSession: () => Promise.resolve(undefined),
-    saveCacheSessions: (sessions: readonly StoredCacheSession[]) => Promise.resolve(void saved.push(...sessions)),
-  }
-  const digest = new KeyedDigest(new Uint8Array(32))
-  const sessions = new CacheSessions({ digest, clock, log: () => {}, store })
-  const lifetimes: (number | undefined)[] = []
-  for (const body of turns) {
+/** One session, with what is stored of it. */
+class OneSession {
+  readonly #clock = new SimulatedTime()
+  readonly #saved: StoredCacheSession[] = []
+  readonly #sessions = new CacheSessions({
+    digest: new KeyedDigest(new Uint8Array(32)),
+    clock: this.#clock,
+    log: () => {},
+    store: {
+      findCacheSession: () => Promise.resolve(undefined),
+      saveCacheSessions: (sessions) => Promise.resolve(void this.#saved.push(...sessions)),
+    },
+  })
+
+  /** Begins a turn that the backend answers, and that has not ended. */
+  async answer(body: JsonObject): Promise<SessionTurn> {
     const bytes = Buffer.from(JSON.stringify(body))
     const scan = new JsonScan(bodyShape)
     scan.push(bytes)
@@ -37,13 +44,37 @@ async function lifetimesOf(turns: readonly JsonObject[]): Promise<(number | unde
       statedSession: 'one',
     } as const
     const conversation = formatById('anthropic-messages').readRequest(body)
-    const turn = await sessions.begin({ accountId: 'acc_1', profile: 'p', request, conversation })
-    turn!.answeredBy({ target: backend, startedMs: clock.monotonicMs() }, [backend], true)
-    await sessions[Symbol.asyncDispose]()
-    lifetimes.push(readState(saved.at(-1)!.state)?.[0]?.holders[0]?.lifetimeMs)
+    const turn = await this.#sessions.begin({ accountId: 'acc_1', profile: 'p', request, conversation })
+    turn!.answeredBy({ target: backend, startedMs: this.#clock.monotonicMs() }, [backend], true)
+    return turn!
+  }
+
+  /** The cache of each conversation, as stored; the one that was answered last is first. */
+  async holders(): Promise<readonly Holder[]> {
+    await this.#sessions[Symbol.asyncDispose]()
+    return readState(this.#saved.at(-1)!.state)!.map(({ holders }) => holders[0]!)
+  }
+}
+
+/** Sends the turns of one session; for each one, returns how long its backend holds the prompt. */
+async function lifetimesOf(turns: readonly JsonObject[]): Promise<(number | undefined)[]> {
+  const session = new OneSession()
+  const lifetimes: (number | undefined)[] = []
+  for (const body of turns) {
+    await session.answer(body)
+    lifetimes.push((await session.holders())[0]?.lifetimeMs)
   }
   return lifetimes
 }
+
+/** What a provider reports that read so many tokens from its cache. */
+const usageOf = (inputTokens: number, cachedTokens: number): Usage => ({
+  source: 'counted',
+  inputTokens,
+  cachedTokens,
+  outputTokens: 1,
+  reasoningTokens: 0,
+})
 
 const text = 'Some instructions. '.repeat(200)
 const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
@@ -79,4 +110,24 @@ test('a mark for an hour counts if a later turn adds it before the conversation'
 test('a mark for an hour no longer counts once it is gone', async () => {
   const next = [user('One'), assistant, user('Two')]
   expect(await lifetimesOf([turnOf([user('One')], hour), turnOf(next)])).toEqual([hourMs, usualMs])
+})
+
+const about = (customer: number): string => `${text}The customer is ${customer}. ${text}`
+/** A conversation of so many questions, with a customer in the system prompt, and in the questions, where no byte is sampled. */
+function questionsOf(count: number, customer: number, asked = 10_001): JsonObject {
+  const messages = Array.from({ length: count }, (_, index) => [user(`${about(asked)}Question ${index}`), assistant])
+  return turnOf(messages.flat().slice(0, -1), { system: about(customer) })
+}
+
+test('a prompt that changed in place is compared from then on, even if another turn was answered meanwhile', async () => {
+  const session = new OneSession()
+  ;(await session.answer(questionsOf(1, 10_001))).ended(usageOf(5_000, 0))
+  const changed = await session.answer(questionsOf(2, 10_002))
+  const overlapping = await session.answer(turnOf([user('Another conversation')]))
+  expect(changed.verdict(usageOf(6_000, 0))?.reason).toBe('system')
+  overlapping.ended(usageOf(2_000, 0))
+  changed.ended(usageOf(6_000, 0))
+  const next = await session.answer(questionsOf(3, 10_002))
+  expect(next.verdict(usageOf(7_000, 0))?.reason).toBe('unread')
+  expect(await session.holders()).toHaveLength(2)
 })
