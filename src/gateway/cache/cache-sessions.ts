@@ -19,7 +19,7 @@ import {
   type Continued,
   type SessionBranches,
 } from './cached-prefix.ts'
-import { digestPrompt, type ReadPrompt } from './prompt-digest.ts'
+import { changeBetween, digestPrompt, type ReadPrompt } from './prompt-digest.ts'
 import { sessionIdentity } from './session-identity.ts'
 import { readState, writeState } from './session-state.ts'
 import type { CacheSessionStore, StoredCacheSession } from './session-store.ts'
@@ -194,9 +194,12 @@ export class CacheSessions implements AsyncDisposable {
           else if (now?.includes(mine!)) save(now.map((one) => (one === mine ? corrected[0]! : one)))
           return { prompt: whole, continued: findContinued(before ?? [], whole) }
         },
-        reported({ raw }, domain, report) {
+        reported(prompt, domain, report) {
           const known = table.get(accountId, session.digest)
-          const branch = known?.branches.find((one) => one.prompt.raw === raw)
+          // Two conversations may have the same sample.
+          const branch = known?.branches.find(
+            ({ prompt: one }) => one.raw === prompt.raw && changeBetween(one, prompt).at === 'end',
+          )
           const holder = branch?.holders.find((one) => one.domain === domain)
           if (known === undefined || holder === undefined) return
           addReport(holder, report)

@@ -177,11 +177,12 @@ export class SessionTurn {
 
   /** The answer ended, and this is what its provider counted. */
   ended(usage: Usage | undefined): void {
-    const { prompt, changes } = this.#options
     const answer = this.#answer
     if (answer === undefined || usage?.source !== 'counted' || usage.inputTokens === 0) return
     const { expected = 0 } = this.verdict(usage) ?? {}
     const report = { inputTokens: usage.inputTokens, readTokens: usage.cachedTokens, expected }
+    // The verdict may have read the whole prompt.
+    const { prompt, changes } = this.#options
     changes.reported(prompt, answer.domain, report)
   }
 

@@ -131,3 +131,14 @@ test('a prompt that changed in place is compared from then on, even if another t
   expect(next.verdict(usageOf(7_000, 0))?.reason).toBe('unread')
   expect(await session.holders()).toHaveLength(2)
 })
+
+test('usage counts for the conversation that caused it, if another one has the same sample', async () => {
+  const session = new OneSession()
+  const first = await session.answer(questionsOf(1, 10_001))
+  const other = await session.answer(questionsOf(1, 10_002, 10_002))
+  // It seemed to be the first conversation, of which the provider would have read more.
+  other.ended(usageOf(4_000, 0))
+  expect((await session.holders()).map(({ tokens }) => tokens)).toEqual([4_000, expect.any(Number)])
+  first.ended(usageOf(5_000, 0))
+  expect((await session.holders()).map(({ tokens }) => tokens)).toEqual([4_000, 5_000])
+})
