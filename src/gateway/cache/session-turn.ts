@@ -55,7 +55,7 @@ export interface SessionKey {
 
 interface SessionTurnOptions {
   readonly session: SessionKey
-  /** Read as far as it was not taken from an earlier turn. */
+  /** Its digests may be copied from an earlier turn: see `digestPrompt`. */
   readonly prompt: ReadPrompt
   /** The earlier turn that this one continues. */
   readonly continued: Continued | undefined
@@ -72,6 +72,8 @@ export class SessionTurn {
   #options: SessionTurnOptions
   /** The backend that answers; undefined before its first content. */
   #answer: BegunAnswer | undefined
+  /** Where its request was sent. */
+  #target: Backend | undefined
 
   constructor(options: SessionTurnOptions) {
     this.#options = options
@@ -136,6 +138,7 @@ export class SessionTurn {
     const { clock, changes } = this.#options
     const backend = backends.find(({ id }) => id === target.id) ?? target
     const domain = cacheDomainOf(backend)
+    this.#target = target
     this.#answer = {
       domain,
       backend: backend.id,
@@ -147,16 +150,16 @@ export class SessionTurn {
   }
 
   /**
-   * Why the backend read what it read; undefined if none answered. If it read less than all of the previous prompt, something
-   * may have changed that was not noticed, so the whole prompt is read.
+   * Why the backend read what it read; undefined if none answered. If this is not a hit and the digests were copied, reads the
+   * whole prompt, because a change in place may have been missed.
    */
   verdict(usage: Usage | undefined): CacheVerdict | undefined {
-    const { continued, prompt, client, changes } = this.#options
+    const { continued, prompt, client, bytes, changes } = this.#options
     const answer = this.#answer
     if (answer === undefined) return undefined
     const verdict = verdictOf({ continued, prompt, answer, client }, usage)
     if (prompt.follows === undefined || !needsWholePrompt(verdict)) return verdict
-    const whole = changes.readAgain(answer)
+    const whole = changes.readAgain({ ...answer, lifetimeMs: cacheLifetimeMs(this.#target!, bytes) })
     this.#options = { ...this.#options, ...whole }
     return verdictOf({ ...whole, answer, client }, usage)
   }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Usage } from '../../../src/domain/conversation.ts'
 import type { JsonObject } from '../../../src/domain/json.ts'
 import { formatById } from '../../../src/formats/formats.ts'
@@ -141,4 +141,24 @@ test('usage counts for the conversation that caused it, if another one has the s
   expect((await session.holders()).map(({ tokens }) => tokens)).toEqual([4_000, expect.any(Number)])
   first.ended(usageOf(5_000, 0))
   expect((await session.holders()).map(({ tokens }) => tokens)).toEqual([4_000, 5_000])
+})
+
+describe('a mark of 5 minutes that becomes one of an hour in place', () => {
+  const marked = (ttl: string): JsonObject => ({ type: 'text', text, cache_control: { type: 'ephemeral', ttl } })
+
+  test('counts at once at the end of the system prompt', async () => {
+    const of = (ttl: string, ...more: JsonObject[]): JsonObject =>
+      turnOf([user('One'), ...more], { system: [marked(ttl)] })
+    expect(await lifetimesOf([of('5m'), of('1h', assistant, user('Two'))])).toEqual([usualMs, hourMs])
+  })
+
+  test('counts elsewhere once the provider reports a miss', async () => {
+    const session = new OneSession()
+    const system = (ttl: string): JsonObject => ({ system: [marked(ttl), { type: 'text', text }] })
+    ;(await session.answer(turnOf([user('One')], system('5m')))).ended(usageOf(2_000, 0))
+    const missing = await session.answer(turnOf([user('One'), assistant, user('Two')], system('1h')))
+    expect((await session.holders())[0]?.lifetimeMs).toBe(usualMs)
+    missing.ended(usageOf(2_000, 0))
+    expect((await session.holders())[0]?.lifetimeMs).toBe(hourMs)
+  })
 })
