@@ -38,7 +38,7 @@ const pauseMs = 1_000
 const maxLookups = 64
 /** Names whose digests are remembered, of all accounts: computing one takes longer than all other steps of a lookup. */
 const maxNames = 2_000
-/** Sessions that are remembered of one name: those of profiles, rarely those of accounts. */
+/** Sessions remembered per name: the same name in several profiles or, rarely, accounts. */
 const maxOfName = 8
 /** `User-Agent`s whose families are remembered: ten patterns are tried for each new one. */
 const maxClients = 100
@@ -120,7 +120,7 @@ export class CacheSessions implements AsyncDisposable {
       return { isNamed: false, digest: opening, id: sessionIdPrefix + opening }
     }
     const isNamed = identity.kind === 'named'
-    // A key that joins all of them would have to be built in every turn.
+    // Not one joined key: building it would cost every turn.
     const known = this.#names.get(identity.name) ?? []
     for (const one of known)
       if (one.accountId === accountId && one.profile === profile && one.session.isNamed === isNamed) return one.session

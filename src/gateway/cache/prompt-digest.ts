@@ -34,7 +34,7 @@ const nothing = Buffer.alloc(0)
 
 /**
  * What is remembered of a prompt, in the order in which providers cache it: checksums, no text (contract 45.11).
- * They show that something changed by accident. An account that forges one only deceives itself.
+ * They detect accidental changes, not forgeries. An account that forges one only deceives itself.
  */
 export interface PromptDigest {
   readonly tools: number

@@ -34,9 +34,9 @@ export function verdictOf({ continued, prompt, answer, client }: AnsweredTurn, u
   return verdict
 }
 
-/** Whether a verdict depends on what changed in the prompt. */
+/** Whether a verdict may depend on a change that the sample missed. */
 export function needsWholePrompt({ reason }: CacheVerdict): boolean {
-  return reason !== 'first' && reason !== 'hit' && reason !== 'uncounted'
+  return reason !== 'hit' && reason !== 'uncounted'
 }
 
 interface Facts {
