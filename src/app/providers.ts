@@ -32,8 +32,8 @@ export interface Providers extends AsyncDisposable {
   readonly learned: LearnedLimits
   /** What this process measures of backends. */
   readonly statistics: BackendStatistics
-  /** Connections to providers, and calls that wait for one. */
-  connections(): { readonly connections: number; readonly waiting: number }
+  /** Connections to providers, the places that they take, and calls that wait for one. */
+  connections(): { readonly connections: number; readonly places: number; readonly waiting: number }
   /** Sends a small request to a provider that an account connected. */
   test(upstream: Upstream): Promise<UpstreamTest>
   /** Fetches a public text of at most 256 KiB within a few seconds. @throws UpstreamError */

@@ -24,6 +24,11 @@ export class ConnectionShare {
     this.#max = max
   }
 
+  /** Places that are taken: one for each open connection. */
+  get taken(): number {
+    return this.#open
+  }
+
   join(pool: ShareMember): void {
     this.#members.add(pool)
   }

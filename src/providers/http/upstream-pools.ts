@@ -53,8 +53,8 @@ export interface UpstreamPools {
   pool(key: PoolKey): Pool
   /** Marks a pool as used, so that it is not evicted. */
   touch(pool: Pool): void
-  /** Current numbers of pools, connections, open calls, and calls that wait for a connection. */
-  counts(): { pools: number; connections: number; open: number; waiting: number }
+  /** Current numbers of pools, connections, their places, open calls, and calls that wait for a connection. */
+  counts(): { pools: number; connections: number; places: number; open: number; waiting: number }
   /** Rejects new calls, waits up to `limitMs` for running ones, then aborts them. */
   close(limitMs: number): Promise<void>
 }
@@ -115,7 +115,7 @@ export function createUpstreamPools(options: UpstreamPoolsOptions): UpstreamPool
       uses += 1
       pool.lastUse = uses
     },
-    counts: () => countsOf([...pools.values(), ...leaving]),
+    counts: () => countsOf([...pools.values(), ...leaving], share.taken),
     async close(limitMs) {
       closed = true
       for (const [key, pool] of pools) retire(key, pool)
@@ -149,10 +149,11 @@ function leastRecentlyUsed(pools: ReadonlyMap<string, Pool>): readonly [key: str
   return oldest
 }
 
-function countsOf(pools: readonly Pool[]): ReturnType<UpstreamPools['counts']> {
+function countsOf(pools: readonly Pool[], places: number): ReturnType<UpstreamPools['counts']> {
   return {
     pools: pools.length,
     connections: pools.reduce((sum, pool) => sum + pool.connections, 0),
+    places,
     open: pools.reduce((sum, pool) => sum + pool.open, 0),
     waiting: pools.reduce((sum, pool) => sum + pool.waiting, 0),
   }

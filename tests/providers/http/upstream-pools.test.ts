@@ -103,7 +103,7 @@ describe('the limit on the connections of all pools together', () => {
     const backends = Array.from({ length: 6 }, (_, index) => open(pools, provider.baseUrl, `word-${index}`))
     const calls = backends.flatMap((backend) => [record(backend), record(backend)])
     await until(() => provider.counts().open === 5)
-    expect(pools.counts()).toEqual({ pools: 6, connections: 5, open: 12, waiting: 7 })
+    expect(pools.counts()).toEqual({ pools: 6, connections: 5, places: 5, open: 12, waiting: 7 })
     provider.script([])
     for (const { call } of calls.slice(0, 5)) call.abort()
     await Promise.all(calls.slice(5).map(({ ended }) => ended))
@@ -119,7 +119,7 @@ describe('the limit on the connections of all pools together', () => {
     for (const word of ['first', 'second', 'third', 'first']) {
       expect((await run(open(pools, provider.baseUrl, word))).steps).toEqual(['head', 'data', 'end'])
     }
-    expect(pools.counts()).toEqual({ pools: 3, connections: 2, open: 0, waiting: 0 })
+    expect(pools.counts()).toEqual({ pools: 3, connections: 2, places: 2, open: 0, waiting: 0 })
   })
 
   test('leaves a place for others when one provider never answers', async () => {
@@ -180,7 +180,7 @@ describe('the limit on pools', () => {
     await running.ended
     expect(running.steps).toEqual(['head', 'data', 'end'])
     expect(running.text).toContain('[DONE]')
-    expect(pools.counts()).toEqual({ pools: 3, connections: 3, open: 0, waiting: 0 })
+    expect(pools.counts()).toEqual({ pools: 3, connections: 3, places: 3, open: 0, waiting: 0 })
     expect((await run(oldest)).steps).toEqual(['head', 'data', 'end'])
     expect(pools.counts().pools).toBe(3)
   })
@@ -199,7 +199,7 @@ describe('closing', () => {
     expect([refused.steps, refused.error?.outcome]).toEqual([['error'], 'not_sent'])
     await closing
     expect(running.steps).toEqual(['head', 'data', 'end'])
-    expect(pools.counts()).toEqual({ pools: 0, connections: 0, open: 0, waiting: 0 })
+    expect(pools.counts()).toEqual({ pools: 0, connections: 0, places: 0, open: 0, waiting: 0 })
   })
 
   test('close aborts calls that run longer than the limit, with an error for each', async () => {
@@ -219,7 +219,7 @@ describe('closing', () => {
       ['error'],
     ])
     await until(() => provider.counts().open === 0)
-    expect(pools.counts()).toEqual({ pools: 0, connections: 0, open: 0, waiting: 0 })
+    expect(pools.counts()).toEqual({ pools: 0, connections: 0, places: 0, open: 0, waiting: 0 })
   })
 
   test('close returns immediately if nothing is open', async () => {

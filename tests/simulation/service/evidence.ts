@@ -25,7 +25,10 @@ interface UsageRow {
 export interface AtRest {
   readonly openRequests: number
   readonly inFlight: number
-  readonly connectionsInUse: number
+  /** Calls that wait for a connection. */
+  readonly waitingForConnection: number
+  /** Places of connections that are taken without a connection. */
+  readonly lostPlaces: number
   readonly waitingCalls: number
   readonly heldShares: readonly string[]
   /** Units that the ledger counts in memory, by account. */

@@ -110,10 +110,12 @@ async function measure(world: World, { accounts, config }: Template): Promise<At
   }
   // The key cache asks four times a second.
   await world.timeline.runUntil(world.timeline.nowMs + 1_000, () => storage.queues()['database'] === 0)
+  const { connections, places, waiting } = providers.connections()
   return {
     openRequests: api.openRequests,
     inFlight: ledger.inFlight,
-    connectionsInUse: providers.connections().waiting,
+    waitingForConnection: waiting,
+    lostPlaces: places - connections,
     waitingCalls: storage.queues()['database']!,
     heldShares: Object.entries(api.shares).flatMap(([name, share]) => (share.used > 0 ? [name] : [])),
     used,

@@ -5,9 +5,10 @@ export const restInvariants: readonly Invariant[] = [
   {
     id: 'I18',
     sentence: 'At rest, nothing is held: no request, connection, share, or waiting call.',
-    *check({ atRest: { openRequests, connectionsInUse, waitingCalls, heldShares } }) {
+    *check({ atRest: { openRequests, waitingForConnection, lostPlaces, waitingCalls, heldShares } }) {
       if (openRequests > 0) yield `${openRequests} requests are open`
-      if (connectionsInUse > 0) yield `${connectionsInUse} calls wait for a connection`
+      if (waitingForConnection > 0) yield `${waitingForConnection} calls wait for a connection`
+      if (lostPlaces !== 0) yield `${lostPlaces} places of closed connections are taken`
       if (waitingCalls > 0) yield `${waitingCalls} calls wait for the database`
       if (heldShares.length > 0) yield `still held: ${heldShares.join(', ')}`
     },
