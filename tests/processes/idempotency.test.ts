@@ -239,7 +239,7 @@ describe.runIf(hasPostgres('idempotency on three nodes'))('three nodes on Postgr
       )
       .toBe(1)
     expect(await responseAt(nodes[1]!, 'POST', `${id}/cancel`)).toMatchObject({ status: 'cancelled' })
-    expect(await events).toContain('answer_interrupted')
+    expect(await events).toContain('event: response.cancelled')
     expect(await responseAt(nodes[2]!, 'GET', id)).toMatchObject({ status: 'cancelled' })
   })
 
