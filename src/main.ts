@@ -346,19 +346,19 @@ const terminal: Terminal = {
   readStdin: (maxFileBytes) => readAll(process.stdin, undefined, maxFileBytes),
   onStop(stop) {
     let stoppedMs: number | undefined
-    const onSignal = (): void => {
-      const nowMs = performance.now()
-      if (stoppedMs !== undefined && nowMs - stoppedMs > repeatedSignalMs) process.exit(1)
+    const stopOnce = (): void => {
       if (stoppedMs !== undefined) return
-      stoppedMs = nowMs
+      stoppedMs = performance.now()
       stop()
+    }
+    const onSignal = (): void => {
+      if (stoppedMs !== undefined && performance.now() - stoppedMs > repeatedSignalMs) process.exit(1)
+      stopOnce()
     }
     if (place === undefined) for (const signal of terminalSignals) process.on(signal, onSignal)
     process.on('SIGTERM', onSignal)
-    if (place !== undefined) process.once('disconnect', () => void (stoppedMs ?? onSignal()))
-    onParentExit({ startedUnder, parentId: () => process.ppid }, () => {
-      if (stoppedMs === undefined) onSignal()
-    })
+    if (place !== undefined) process.once('disconnect', stopOnce)
+    onParentExit({ startedUnder, parentId: () => process.ppid }, stopOnce)
   },
 }
 

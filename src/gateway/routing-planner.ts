@@ -115,10 +115,7 @@ function refusalOf({ code, facts }: ServiceError): NonNullable<RoutingPlan['refu
 
 /** The error of a request for which no backend can be asked now. */
 function nothingLeft(candidates: Candidates, profile: string, clock: Clock): ServiceError {
-  const { soonestMs, skipped } = candidates.exhausted()
-  const waitMs = soonestMs === undefined ? 0 : soonestMs - clock.nowMs()
-  const none = { attempts: [], retryCount: 0, unasked: skipped }
-  return exhaustedError({ ...none, profile, hasUsable: candidates.hasUsable, skipped, waitMs })
+  return exhaustedError({ profile, attempts: [], retryCount: 0, candidates, unasked: [], nowMs: clock.nowMs() })
 }
 
 interface PanelQuestion {

@@ -105,12 +105,11 @@ function openOnce(open: () => Promise<WebListener>, clock: Pick<Clock, 'monotoni
 }
 
 function tryLater(response: ServerResponse, text: string): void {
+  const headers = new Headers({
+    'Content-Type': 'text/plain;charset=UTF-8',
+    'Retry-After': String(againMs / 1_000),
+  })
+  setSecurityHeaders(headers, false)
   response.statusCode = 503
-  setSecurityHeaders(
-    { has: (name) => response.hasHeader(name), set: (name, value) => void response.setHeader(name, value) },
-    false,
-  )
-  response.setHeader('Content-Type', 'text/plain;charset=UTF-8')
-  response.setHeader('Retry-After', String(againMs / 1_000))
-  response.end(text)
+  response.setHeaders(headers).end(text)
 }

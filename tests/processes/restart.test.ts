@@ -98,9 +98,7 @@ test("over kills and an orderly restart, exactly the month's quota is charged", 
 
 test(
   'signals that arrive together stop it once; a later one aborts, and the answer is charged at the next start',
-  {
-    timeout: 55_000,
-  },
+  { timeout: 55_000 },
   async () => {
     await start(1_000, 1_000)
     provider.script([{ do: 'answer', words: 1_000, tokenDelayMs: 50 }])

@@ -4,26 +4,26 @@ import type { ModelRequest } from '../ports.ts'
 
 /** Items that have a digest of their own. */
 const maxItems = 1_024
-/**
- * Members of a body that a provider reads before the conversation, or that decide whether, or how long, a cache holds it; and
- * those with the conversation.
- */
+/** Members of a body that a provider reads before the conversation, or that decide whether, or how long, a cache holds it. */
+const headMembers = [
+  'tools',
+  'functions',
+  'system',
+  'instructions',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'reasoning_effort',
+  'thinking',
+  'output_config',
+  'response_format',
+  'text',
+  'verbosity',
+  'cache_control',
+  'prompt_cache_retention',
+]
 const memberKinds: ReadonlyMap<string, 'head' | 'conversation'> = new Map([
-  ['tools', 'head'],
-  ['functions', 'head'],
-  ['system', 'head'],
-  ['instructions', 'head'],
-  ['tool_choice', 'head'],
-  ['parallel_tool_calls', 'head'],
-  ['reasoning', 'head'],
-  ['reasoning_effort', 'head'],
-  ['thinking', 'head'],
-  ['output_config', 'head'],
-  ['response_format', 'head'],
-  ['text', 'head'],
-  ['verbosity', 'head'],
-  ['cache_control', 'head'],
-  ['prompt_cache_retention', 'head'],
+  ...headMembers.map((name) => [name, 'head'] as const),
   ['messages', 'conversation'],
   ['input', 'conversation'],
 ])

@@ -380,19 +380,12 @@ export class Failover implements AnswerSource {
 
   #exhausted(): ServiceError {
     const { profile } = this.#options.conversation
-    const { soonestMs, skipped } = this.#candidates.exhausted()
+    const candidates = this.#candidates
     const unasked = this.#skippedBackends ?? []
     const { lacking, isUncommitted } = this.#failures
-    if (lacking !== undefined && !isUncommitted && unasked.length === 0 && !this.#candidates.hasUsable)
+    if (lacking !== undefined && !isUncommitted && unasked.length === 0 && !candidates.hasUsable)
       return notCapable(lacking, profile, this.#deps.formats(this.#options.request.format).inputField)
-    return exhaustedError({
-      profile,
-      attempts: this.attempts,
-      retryCount: this.retryCount,
-      hasUsable: this.#candidates.hasUsable,
-      skipped,
-      unasked,
-      waitMs: soonestMs === undefined ? 0 : soonestMs - this.#deps.clock.nowMs(),
-    })
+    const { attempts, retryCount } = this
+    return exhaustedError({ profile, attempts, retryCount, candidates, unasked, nowMs: this.#deps.clock.nowMs() })
   }
 }

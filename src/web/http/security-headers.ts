@@ -5,11 +5,7 @@ const hstsSeconds = 63_072_000
  * Sets the security headers of every response: no external resources, no inline scripts, no framing by other sites, and
  * no referrer for other sites. `formTargets` are additional origins that forms may lead to (contract 20.3).
  */
-export function setSecurityHeaders(
-  headers: Pick<Headers, 'has' | 'set'>,
-  isHttps: boolean,
-  formTargets: readonly string[] = [],
-): void {
+export function setSecurityHeaders(headers: Headers, isHttps: boolean, formTargets: readonly string[] = []): void {
   const policy = [
     "default-src 'none'",
     "style-src 'self'",
