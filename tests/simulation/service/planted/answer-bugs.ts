@@ -125,8 +125,8 @@ export const answerBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/request/exhausted-error.ts',
-        find: 'Math.min(60, Math.max(1, Math.ceil(waitMs / 1000)))',
-        replace: 'Math.min(60, Math.max(0, Math.ceil(waitMs / 1000)))',
+        find: 'Math.max(1, Math.ceil((soonestMs - nowMs) / 1000))',
+        replace: 'Math.max(0, Math.ceil((soonestMs - nowMs) / 1000))',
       },
     ],
   },
