@@ -370,7 +370,7 @@ export const configSchema = group({
     retries: duration(0)
       .optional()
       .describe(
-        'How long answers to requests with an Idempotency-Key are stored, encrypted, so that a retry gets the same answer. 0d stores none and ignores the header. Default 1d.',
+        'How long answers to requests with an Idempotency-Key are stored, encrypted, so that a retry gets the same answer. With 0d, none are stored: the header is ignored, background responses are rejected, and streams cannot be continued. Default 1d.',
       ),
   })
     .optional()

@@ -76,6 +76,29 @@ test('the stream of a canceled response ends with it, for its creator and for th
   expect(resumed).toEqual(seen)
 })
 
+test('the stream of a response that is canceled before content ends with it, if it has begun', async () => {
+  const kept = await Service.start({ formats: ['openai-responses'], settings: { keep_alive: '100ms' } })
+  try {
+    kept.providers[0]!.script([{ do: 'slow_headers', ms: 60_000, text }])
+    const other = new OpenAI({ apiKey: kept.key, baseURL: kept.baseUrl, maxRetries: 0 })
+    const types: string[] = []
+    let id = ''
+    for await (const event of await other.responses.create({ model, input, background: true, stream: true })) {
+      types.push(event.type)
+      if (event.type === 'response.created') ({ id } = event.response)
+      if (event.type === 'response.in_progress') void other.responses.cancel(id)
+    }
+    expect(types[0]).toBe('response.created')
+    expect(types.at(-1)).toBe('response.cancelled')
+    expect(types).not.toContain('error')
+    const resumed: string[] = []
+    for await (const event of await other.responses.retrieve(id, { stream: true })) resumed.push(event.type)
+    expect(resumed).toEqual(types)
+  } finally {
+    await kept.stop()
+  }
+})
+
 test('canceling a complete response returns it', async () => {
   const { id } = await client.responses.create({ model, input, background: true })
   await finished(id)

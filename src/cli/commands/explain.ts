@@ -83,7 +83,8 @@ export const explain: Command = {
       text: writeRoute(route, invocation.ports.clock.nowMs()),
       json: route,
       talk: [
-        `Profile ${lineOf(route['profile'])}, sort: ${lineOf(route['sort'])}. Scores are milliseconds: lower is better.`,
+        `Profile ${lineOf(route['profile'])}, sort: ${lineOf(route['sort'])}.`,
+        'A score is the expected time to first content in milliseconds, adjusted for load, errors, and price: lower is better.',
       ],
     }
   },

@@ -62,6 +62,11 @@ export class AnswerFeed {
     return this.#head
   }
 
+  /** Whether clients may have a part of the stream, even if only keep-alives, so that it must end with an event. */
+  get hasBegunStream(): boolean {
+    return this.isStream && this.#head !== undefined
+  }
+
   get isEnded(): boolean {
     return this.#isEnded
   }

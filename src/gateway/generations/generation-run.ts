@@ -104,7 +104,7 @@ export class GenerationRun {
       if (!hasContent && !this.#keyed.isBackground) await this.#remove()
     } else {
       // Every client left, or it was canceled: it is charged, so it never runs again.
-      const rest = feed.isStream && hasContent ? await this.#broken() : undefined
+      const rest = feed.hasBegunStream ? await this.#broken() : undefined
       await sink.close(isCanceled ? 'canceled' : 'interrupted', rest)
       if (rest === undefined) feed.fail(interrupted())
     }

@@ -77,7 +77,7 @@ export class StoredFeed {
     const { accountId, requestId, hasContent, isBackground, chunks: number } = generation
     if (!hasContent && !isBackground) return this.#vanish()
     const feed = this.#feed
-    const rest = feed.isStream && hasContent ? feed.brokenEnd(interrupted()) : Buffer.alloc(0)
+    const rest = feed.hasBegunStream ? feed.brokenEnd(interrupted()) : Buffer.alloc(0)
     const sealed =
       rest.length === 0
         ? undefined

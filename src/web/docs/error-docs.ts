@@ -159,7 +159,9 @@ function failsUntil(code: ErrorCode): string {
 function countedSentence(code: ErrorCode, status: number): string {
   const isRejected = status < 500 ? code !== 'content_rejected' : code === 'load_shed'
   if (isRejected) return 'A rejected request does not count toward your monthly quota.'
-  if (code === 'upstream_broken' || code === 'answer_interrupted')
+  if (code === 'answer_interrupted')
+    return 'The original request counts toward your monthly quota if part of its answer had been generated. Its retries do not count.'
+  if (code === 'upstream_broken')
     return 'The failed request counts toward your monthly quota, because part of the answer had been generated.'
   if (status === 504)
     return 'The failed request counts toward your monthly quota only if part of the answer had already been sent, or if your client set the deadline and a provider had been asked.'

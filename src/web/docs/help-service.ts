@@ -6,7 +6,7 @@ const again = 'Send the same request again. Most clients do this automatically.'
 /** Errors on our side or a provider's. Only requests that were answered are counted. */
 export const serviceHelp = {
   server_is_overloaded: {
-    why: 'We asked up to three backends of the profile, and none could answer. We skip backends that failed shortly before or that the operator disabled. `error.attempts` lists the outcome of each attempt, and `error.passed_by` lists the backends that were skipped, with reasons.',
+    why: 'We asked up to three backends of the profile, and none could answer. We skip backends that are failing, slow, or rate limited, whose credential was rejected, or that the operator disabled. `error.attempts` lists the outcome of each attempt, and `error.passed_by` lists the backends that were skipped, with reasons.',
     fix: [
       'Wait for the number of seconds in `Retry-After`, then send the same request again.',
       'If you have only one provider, connect a second one as a fallback.',
