@@ -1,6 +1,7 @@
 import type { KeyRate, UsageSignals } from '../domain/account-meter.ts'
 import type { Account, StoredKey } from '../domain/accounts.ts'
 import type { Amounts, Budget, BudgetClaim } from '../domain/budgets.ts'
+import type { ServiceError } from '../domain/errors.ts'
 import type { JsonObject } from '../domain/json.ts'
 import type { BackendFacts } from '../domain/model-facts.ts'
 import type { ModelPrice } from '../domain/model-price.ts'
@@ -267,8 +268,10 @@ export interface AnswerSink {
   drop(): void
   /** Called when the reader has caught up. */
   onDrain(run: () => void): void
-  /** Called once if the client disconnects before the end. */
-  onDisconnect(run: () => void): void
+  /**
+   * Called once if the client disconnects before the end, or with the error that makes it impossible to store the answer.
+   */
+  onDisconnect(run: (failure?: ServiceError) => void): void
   /**
    * Resolves when everything written so far is stored for retries; absent if nothing is. Awaited before the first
    * content is marked as delivered. @throws ServiceError if it cannot be stored: no byte may be sent then

@@ -272,6 +272,34 @@ test('a request with a key takes one place, like any other', async () => {
   }
 })
 
+test('a request whose answer cannot be stored before content is not charged, and its retry is', async () => {
+  const failing = await Service.start({ formats: ['openai-chat'], settings: { keep_alive: '100ms' } })
+  try {
+    const left = (response: Response): number => Number(response.headers.get('x-quota-remaining'))
+    const before = left(await failing.chat())
+    failing.providers[0]!.script([
+      { do: 'slow_headers', ms: 60_000, text },
+      { do: 'answer', text },
+    ])
+    const ask = (): Promise<Response> => failing.chat(stream, { 'idempotency-key': 'unstored' })
+    await changeDatabase(failing, 'alter table generation_chunks rename to elsewhere')
+    const refused = await ask()
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(await refused.json()).toMatchObject({ error: { code: 'store_unavailable' } })
+    await changeDatabase(failing, 'alter table elsewhere rename to generation_chunks')
+    const answered = await ask()
+    expect(await answered.text()).toContain('"finish_reason":"stop"')
+    expect(before - left(answered)).toBe(1)
+    const ends = failing.events.flatMap((event) => (event.event === 'request' ? [[event.outcome, event.charged]] : []))
+    expect(ends.slice(1)).toEqual([
+      ['store_unavailable', 0],
+      ['answered', 1],
+    ])
+  } finally {
+    await failing.stop()
+  }
+})
+
 describe('limits', () => {
   let short: Service
 

@@ -1,5 +1,5 @@
 import type { UsageSignals } from '../../domain/account-meter.ts'
-import type { ServiceError } from '../../domain/errors.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { AnswerHead, AnswerSink } from '../ports.ts'
 import { EventSkip } from './event-ids.ts'
@@ -43,6 +43,9 @@ export class AnswerFeed {
   #first = 0
   #isEnded = false
   #isPartial = false
+  /** Of a partial answer: its first event and its latest chunk, which a broken end continues. */
+  #firstEvent: Buffer | undefined
+  #latest: Buffer | undefined
   #failure: ServiceError | 'vanished' | undefined
   #drained: () => void = () => {}
 
@@ -101,7 +104,8 @@ export class AnswerFeed {
 
   /** What ends a stream that broke off here; without an error, one that was canceled. */
   brokenEnd(error: ServiceError | undefined): Buffer {
-    return this.#options.brokenEnd(error, this.all())
+    const ends = [this.#firstEvent, this.#latest].filter((part) => part !== undefined)
+    return this.#options.brokenEnd(error, this.#isPartial ? Buffer.concat(ends) : this.all())
   }
 
   setHead(head: FeedHead): void {
@@ -110,6 +114,7 @@ export class AnswerFeed {
 
   push(chunk: Buffer): void {
     this.#chunks.push(chunk)
+    if (this.#isPartial) this.#keepEnds(chunk)
     this.advance()
   }
 
@@ -142,6 +147,7 @@ export class AnswerFeed {
   forget(onDrain: () => void): void {
     this.#isPartial = true
     this.#drained = onDrain
+    for (const chunk of [this.#chunks[0], this.#chunks.at(-1)]) if (chunk !== undefined) this.#keepEnds(chunk)
     this.#trim()
   }
 
@@ -149,6 +155,8 @@ export class AnswerFeed {
   follow(options: FollowOptions): Promise<FollowEnd> {
     if (this.#failure === 'vanished') return Promise.resolve('vanished')
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    // It became too large after this client had found it.
+    if (this.#first > 0) return Promise.reject(new ServiceError('answer_interrupted'))
     const { promise, resolve, reject } = Promise.withResolvers<FollowEnd>()
     const follower = new Follower(this, options, (end) => {
       this.#followers.delete(follower)
@@ -172,6 +180,11 @@ export class AnswerFeed {
   #textOnce(error: ServiceError): () => Buffer {
     let text: Buffer | undefined
     return () => (text ??= this.brokenEnd(error))
+  }
+
+  #keepEnds(chunk: Buffer): void {
+    this.#firstEvent ??= Buffer.from(chunk.subarray(0, chunk.indexOf('\n\n') + 2))
+    this.#latest = chunk
   }
 
   #trim(): void {

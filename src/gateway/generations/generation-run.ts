@@ -16,9 +16,9 @@ import { interrupted } from './stored-feed.ts'
 
 /** The largest answer that is stored for retries, bytes (contract 39.12). */
 const maxBytes = 8 * 1024 * 1024
-/** How often and at which intervals a generation without an answer is deleted, if the store does not do it. */
-const maxRemovals = 6
+/** The first and the longest wait before a failed deletion of a generation without an answer is repeated. */
 const removeAgainMs = 2_000
+const removeAgainMaxMs = 60_000
 
 interface GenerationRunDeps {
   readonly gateway: Pick<Gateway, 'answer'>
@@ -65,10 +65,11 @@ export class GenerationRun {
       const { answer } = this.#keyed
       if (answer === undefined) await this.#deps.gateway.answer(principal, detached, this.#sink)
       else await answer(detached, this.#sink)
-      await this.#finish()
     } catch (error) {
-      await this.#refuse(error)
+      // What could not be stored decides what becomes of the generation, whatever error the run made of it.
+      if (this.#sink.failure === undefined) return this.#refuse(error)
     }
+    await this.#finish()
   }
 
   /** The request of a background response is admitted: from now on, it can be retrieved. */
@@ -91,11 +92,12 @@ export class GenerationRun {
   async #finish(): Promise<void> {
     const { feed, isCanceled } = this.#entry
     const sink = this.#sink
+    await sink.flushed()
     const { failure, hasContent } = sink
     if (failure !== undefined) {
       // Once content was delivered, the lease ends, and what is stored ends with an error.
       if (sink.isDelivered) return feed.fail(interrupted())
-      await this.#remove()
+      await this.#removeOrFail(failure)
       return failure.code === 'restarting' ? feed.vanish(failure) : feed.fail(failure)
     }
     if (sink.isEnded) {
@@ -104,18 +106,12 @@ export class GenerationRun {
       if (!hasContent && !this.#keyed.isBackground) await this.#remove()
     } else {
       // Every client left, or it was canceled: it is charged, so it never runs again.
-      const rest = feed.hasBegunStream ? await this.#broken() : undefined
+      const rest = feed.hasBegunStream ? feed.brokenEnd(isCanceled ? undefined : interrupted()) : undefined
       await sink.close(isCanceled ? 'canceled' : 'interrupted', rest)
       if (rest === undefined) feed.fail(interrupted())
     }
     // Clients that have content must not be told to send the request again.
     if (sink.failure !== undefined) feed.fail(sink.isDelivered ? interrupted() : sink.failure)
-  }
-
-  async #broken(): Promise<Buffer> {
-    await this.#sink.stored()
-    const { feed, isCanceled } = this.#entry
-    return feed.brokenEnd(isCanceled ? undefined : interrupted())
   }
 
   /** Nothing was answered, so nothing is stored: a retry may succeed (contract 39.13). */
@@ -125,9 +121,13 @@ export class GenerationRun {
     // Otherwise the bug is logged with the response that reports it.
     if (error.code === 'internal_error' && clients === 0)
       this.#deps.log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
+    await this.#removeOrFail(error)
+    feed.fail(error)
+  }
+
+  async #removeOrFail(error: ServiceError): Promise<void> {
     if (this.#keyed.isBackground) await this.#failBackground(error)
     else await this.#remove()
-    feed.fail(error)
   }
 
   /** A background response that was not admitted never existed; any other has failed. */
@@ -146,14 +146,17 @@ export class GenerationRun {
     }
   }
 
-  /** If this fails, it is tried again until the lease has ended, after which a retry starts again in any case. */
-  async #remove(tries = 1): Promise<void> {
+  /**
+   * If this fails, it is repeated: the store may have taken content although it reported an error, and a retry would get
+   * that instead of an answer.
+   */
+  async #remove(againMs = removeAgainMs): Promise<void> {
     const { store, log, clock } = this.#deps
     try {
       await store.remove(this.#keyed.principal.accountId, this.#keyed.request.id)
     } catch (error) {
       log({ event: 'store_failing', reason: errorName(error) })
-      if (tries < maxRemovals) clock.after(removeAgainMs, () => void this.#remove(tries + 1))
+      clock.after(againMs, () => void this.#remove(Math.min(removeAgainMaxMs, 2 * againMs)))
     }
   }
 }

@@ -61,7 +61,7 @@ export class RecordingSink implements AnswerSink {
   #timer: Timer | undefined
   #wroteMs = Number.NEGATIVE_INFINITY
   #drain: (() => void)[] = []
-  #disconnect: (() => void)[] = []
+  #disconnect: ((failure?: ServiceError) => void)[] = []
 
   constructor(options: RecordingSinkOptions) {
     this.#options = options
@@ -130,20 +130,25 @@ export class RecordingSink implements AnswerSink {
     this.#drain.push(run)
   }
 
-  onDisconnect(run: () => void): void {
-    if (this.#isCanceled) run()
+  onDisconnect(run: (failure?: ServiceError) => void): void {
+    if (this.#isCanceled) run(this.#failure)
     else this.#disconnect.push(run)
   }
 
   /** Stops the run, as if its client had disconnected, even if it has not begun yet. */
   cancel(): void {
     this.#isCanceled = true
-    for (const run of this.#disconnect.splice(0)) run()
+    for (const run of this.#disconnect.splice(0)) run(this.#failure)
+  }
+
+  /** Resolves when everything written so far is stored, or `failure` says why it cannot be. */
+  async flushed(): Promise<void> {
+    await this.#flush()
   }
 
   /** Resolves when everything written so far is stored. @throws ServiceError if it cannot be */
   async stored(): Promise<void> {
-    await this.#flush()
+    await this.flushed()
     if (this.#failure !== undefined) throw this.#failure
   }
 
@@ -288,7 +293,7 @@ export class RecordingSink implements AnswerSink {
     this.#pending = []
     this.#pendingBytes = 0
     this.#timer?.cancel()
-    // A run that waits for the store gets the error; any other one is stopped.
+    // A run that waits for the store gets the error; any other one is stopped with it, so its client has not disconnected.
     if (!this.#isHeld && !this.#isDropped) this.cancel()
   }
 }

@@ -70,7 +70,7 @@ export class RequestRun extends SetEntry {
     const { clock, budget: retryBudget } = this.#deps
     const { sink, totalMs, context, accountId, request } = this.#options
     const { ownStream } = this.#source
-    sink.onDisconnect(() => this.#onDisconnect())
+    sink.onDisconnect((failure) => this.#onDisconnect(failure))
     this.#deadline = clock.after(totalMs, () => this.#passDeadline())
     if (ownStream !== undefined) ownStream.onProgress = () => this.#writeProgress(ownStream)
     if (context.conversation.stream) this.#watchSilence(ownStream?.silenceMs)
@@ -386,9 +386,9 @@ export class RequestRun extends SetEntry {
     return this.#deps.clock.monotonicMs() - this.#startedMs
   }
 
-  #onDisconnect(): void {
-    this.#clientDisconnected = true
-    this.#source.current?.stop(new UpstreamError('cancelled'))
+  #onDisconnect(failure?: ServiceError): void {
+    this.#clientDisconnected ||= failure === undefined
+    this.#source.current?.stop(failure ?? new UpstreamError('cancelled'))
   }
 
   #passDeadline(): void {

@@ -1,3 +1,4 @@
+import type { ServiceError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import type { AnswerHead, AnswerSink } from '../ports.ts'
 
@@ -43,7 +44,7 @@ export class CompactionSink implements AnswerSink {
     this.#sink.onDrain(run)
   }
 
-  onDisconnect(run: () => void): void {
+  onDisconnect(run: (failure?: ServiceError) => void): void {
     this.#sink.onDisconnect(run)
   }
 }

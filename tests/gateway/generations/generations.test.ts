@@ -21,14 +21,16 @@ import { ManualClock } from '../manual-clock.ts'
 
 const hourMs = 3_600_000
 const leaseMs = 10_000
+const detachedMs = 60_000
 /** After which a failed deletion is repeated. */
 const removeAgainMs = 2_000
 const answer = '{"text":"hello"}'
+const event = 'data: {"choices":[]}\n\n'
 const none = (): void => {}
 const random = (bytes: number): Uint8Array => new Uint8Array(bytes).fill(7)
 
 /** What a process does with a request. */
-type Run = 'answers' | 'hangs' | 'fails' | 'rejects'
+type Run = 'answers' | 'hangs' | 'fails' | 'rejects' | 'streams'
 
 async function openWorld() {
   const clock = new ManualClock()
@@ -38,13 +40,13 @@ async function openWorld() {
   return { clock, store }
 }
 
-function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly Run[]) {
+function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly Run[], stream = false) {
   /** The IDs of the requests that ran. */
   const ran: string[] = []
   let minted = 0
   const generations = new Generations({
     gateway: {
-      check: () => ({ stream: false }) as ReturnType<Gateway['check']>,
+      check: () => ({ stream }) as ReturnType<Gateway['check']>,
       signals: async () => signals,
       answer: (_, { id }, sink) => run(runs[ran.push(id) - 1]!, sink),
     },
@@ -55,12 +57,12 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
     links: linksFor('https://app.example'),
     relays: relayById,
     retentionMs: 24 * hourMs,
-    detachedMs: 60_000,
+    detachedMs,
     mintRequestId: () => `req_minted_${++minted}`,
   })
   /** Sends the same request under the same key. */
-  const ask = (id: string, recheck = (): void => {}): { end: string | undefined } => {
-    const asked: { end: string | undefined } = { end: undefined }
+  const ask = (id: string, recheck = (): void => {}): { end: string | undefined; leave: () => void } => {
+    const asked: { end: string | undefined; leave: () => void } = { end: undefined, leave: none }
     const principal = { accountId: 'acc_1', recheck } as unknown as Principal
     const keyed = {
       principal,
@@ -68,7 +70,7 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
       keyDigest: 'key',
       bodyDigest: 'body',
       sinkFor: () => sinkTo((bytes) => (asked.end = bytes)),
-      onClosed: none,
+      onClosed: (run: () => void) => (asked.leave = run),
       hold: () => ({ grow: none, [Symbol.dispose]: none }),
       after: undefined,
       isBackground: false,
@@ -84,23 +86,33 @@ async function run(how: Run, sink: AnswerSink): Promise<void> {
   if (how === 'fails') throw new ServiceError('server_is_overloaded')
   if (how === 'rejects') throw new ServiceError('key_inactive')
   sink.hold()
-  sink.open({ stream: false, upstream: 'alpha', simulated: false, retryCount: 0, signals })
+  sink.open({ stream: how === 'streams', upstream: 'alpha', simulated: false, retryCount: 0, signals })
+  if (how === 'streams') return await streamUntilStopped(sink)
   sink.end(answer)
   await sink.stored!()
   sink.release()
 }
 
+/** Delivers the first event, and then a second one when it is stopped. */
+async function streamUntilStopped(sink: AnswerSink): Promise<void> {
+  sink.write(event)
+  await sink.stored!()
+  sink.release()
+  await new Promise<void>((resolve) => sink.onDisconnect(resolve as () => void))
+  sink.write(event)
+}
+
 function sinkTo(onEnd: (text: string) => void): AnswerSink {
-  const sink = {
-    open: none,
-    write: () => true,
-    hold: none,
-    release: none,
-    drop: none,
-    onDrain: none,
-    onDisconnect: none,
+  let written = ''
+  const write = (bytes: string | Uint8Array): true => {
+    written += Buffer.from(bytes as Uint8Array).toString()
+    return true
   }
-  return { ...sink, end: (bytes) => onEnd(String(bytes)) }
+  const end = (bytes: string | Uint8Array = ''): void => {
+    write(bytes)
+    onEnd(written)
+  }
+  return { open: none, write, end, hold: none, release: none, drop: none, onDrain: none, onDisconnect: none }
 }
 
 test.each([0, -hourMs])(
@@ -167,4 +179,23 @@ test('the deletion of a generation without an answer is repeated, so that a retr
   await clock.advance(200)
   expect(process.ran).toHaveLength(2)
   expect(retry.end).toBe(answer)
+})
+
+test('a stream that has content is not deleted if its end cannot be stored, so that its retry does not run again', async () => {
+  const { clock, store } = await openWorld()
+  let appends = 0
+  const append: GenerationStore['append'] = async (chunk) => {
+    if (++appends === 2) throw new Error('the disk is full')
+    return await store.append(chunk)
+  }
+  const process = startProcess(clock, { ...store, append }, ['streams', 'streams'], true)
+  const first = process.ask('req_1')
+  await clock.advance(100)
+  first.leave()
+  await clock.advance(detachedMs + 1_000)
+  expect(appends).toBe(2)
+  const retry = process.ask('req_2')
+  await clock.advance(leaseMs + 1_000)
+  expect(process.ran).toEqual(['req_1'])
+  expect(retry.end).toContain('answer_interrupted')
 })

@@ -18,6 +18,8 @@ export interface ProviderCall {
   /** The account and the HTTP request that caused it, from its prompt. */
   readonly account: number
   readonly request: number
+  /** The service's ID of the request, as providers see it: `uuidOf`. */
+  readonly uuid: string | undefined
   readonly body: string
   readonly authorization: string | undefined
   readonly treatment: Treatment
@@ -107,7 +109,11 @@ export class SimulatedProvider {
   }
 
   /** Decides how a request is treated. */
-  begin(body: string, authorization: string | undefined, isReused: boolean): ProviderCall {
+  begin(
+    body: string,
+    { authorization, uuid }: Pick<ProviderCall, 'authorization' | 'uuid'>,
+    isReused: boolean,
+  ): ProviderCall {
     const [, account = '-1', request = '-1'] = tagShape.exec(body) ?? []
     const number = this.#numbers.next++
     const fault = this.#fault()
@@ -116,6 +122,7 @@ export class SimulatedProvider {
       provider: this.name,
       account: Number(account),
       request: Number(request),
+      uuid,
       body,
       authorization,
       treatment: fault === undefined ? answers(this.#dice) : faultOf(fault, this.#dice),
@@ -202,7 +209,8 @@ class ProviderConnection implements Peer {
     const format = formatAnswersAt(path)
     if (format === undefined) throw new Error(`the service called ${path}`)
     const authorization = /\r\n(?:authorization|x-api-key): ([^\r]*)/i.exec(head)?.[1]
-    const call = this.#provider.begin(text, authorization, this.#served > 0)
+    const uuid = /\r\nx-request-id: ([^\r]*)/i.exec(head)?.[1]
+    const call = this.#provider.begin(text, { authorization, uuid }, this.#served > 0)
     this.#served += 1
     this.#call = call
     new CallAnswer(

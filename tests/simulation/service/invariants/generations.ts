@@ -1,3 +1,4 @@
+import { uuidOf } from '../../../../src/runtime/ids.ts'
 import { type Exchange, firstOf } from '../client.ts'
 import { callsOf, type Evidence, hasContent, idOf, type Invariant } from '../evidence.ts'
 
@@ -38,6 +39,22 @@ export const generationInvariants: readonly Invariant[] = [
         if (interrupted.length === 0 || isDisturbed(evidence, group)) continue
         const isHealthy = callsOf(evidence, group[0]!).at(-1)?.treatment.kind === 'answer'
         for (const { number } of interrupted) if (isHealthy) yield `request ${number}, although its provider answered`
+      }
+    },
+  },
+  {
+    id: 'I10d',
+    sentence: 'Of all requests with one key, at most one is charged.',
+    *check(evidence) {
+      const { world, exchanges, rows } = evidence
+      const charged = new Set([...rows.values()].filter((row) => row.charged > 0).map(({ id }) => uuidOf(id)))
+      for (const group of namedGroups(exchanges)) {
+        // Marks that the machine lost count as deliveries (contract 6.13), also of answers that are no longer stored.
+        if (world.crashes.some(({ what, atMs }) => what === 'machine' && atMs >= group[0]!.startedMs)) continue
+        const paid = new Set(
+          callsOf(evidence, group[0]!).flatMap(({ uuid }) => (uuid !== undefined && charged.has(uuid) ? [uuid] : [])),
+        )
+        if (paid.size > 1) yield `request ${group[0]!.number}: ${paid.size} are charged`
       }
     },
   },

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { ServiceError } from '../../../src/domain/errors.ts'
+import { AnswerFeed } from '../../../src/gateway/generations/answer-feed.ts'
+import type { AnswerSink } from '../../../src/gateway/ports.ts'
+import { signals } from '../../simulation/simulated-gateway.ts'
+import { ManualClock } from '../manual-clock.ts'
+
+const none = (): void => {}
+const head = { stream: true, upstream: undefined, simulated: false, retryCount: 0, signals }
+
+/** A feed that is too large to be stored: it has only what its clients have not read. */
+function openPartial(brokenEnd = (_: ServiceError | undefined, events: Buffer): Buffer => events) {
+  const feed = new AnswerFeed({ isStream: true, clock: new ManualClock(), brokenEnd })
+  let received = ''
+  const write = (bytes: string | Uint8Array): boolean => {
+    received += Buffer.from(bytes as Uint8Array).toString()
+    return true
+  }
+  const sink: AnswerSink = {
+    open: none,
+    write,
+    end: (bytes) => void (bytes !== undefined && write(bytes)),
+    hold: none,
+    release: none,
+    drop: none,
+    onDrain: none,
+    onDisconnect: none,
+  }
+  const followed = feed.follow({ sink, signals })
+  feed.setHead(head)
+  feed.push(Buffer.from('data: 1\n\ndata: 2\n\n'))
+  feed.forget(none)
+  feed.push(Buffer.from('data: 3\n\n'))
+  return { feed, sink, followed, received: () => received }
+}
+
+test('a client that comes when the beginning is gone gets an error, and does not wait', async () => {
+  const { feed, sink, followed, received } = openPartial()
+  await expect(feed.follow({ sink, signals })).rejects.toMatchObject({ code: 'answer_interrupted' })
+  feed.end()
+  expect(await followed).toBe('over')
+  expect(received()).toBe('data: 1\n\ndata: 2\n\ndata: 3\n\n')
+})
+
+test('the end of an answer whose beginning is gone continues its first event and its latest one', async () => {
+  const { feed, followed, received } = openPartial((_, events) => Buffer.from(`[${events.toString()}]`))
+  feed.push(feed.brokenEnd(undefined))
+  feed.end()
+  expect(await followed).toBe('over')
+  expect(received()).toContain('[data: 1\n\ndata: 3\n\n]')
+})
