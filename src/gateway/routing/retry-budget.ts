@@ -9,12 +9,16 @@ const leastOfAccount = 5
 const leastOverall = 25
 const forgivenEveryMs = 5 * 60_000
 /** Maximum number of accounts kept that have no request. */
-const maxIdleAccounts = 1024
+const maxIdleAccounts = 10_000
+/** How many of them are removed at once if there are more. */
+const forgottenAtOnce = 1_000
 
 interface OfAccount {
   active: number
   /** Retries that the account has earned and not used; negative for those that it owes. */
   balance: number
+  /** Which request of all accounts ended last for this one, counted from 1. */
+  endedAt: number
 }
 
 /** A retry that was taken from the budget. */
@@ -34,6 +38,7 @@ export class RetryBudget {
   #active = 0
   readonly #byAccount = new Map<string, OfAccount>()
   #idleAccounts = 0
+  #ended = 0
   /** Unearned retries to shared backends since debts were forgiven, without those that were answered. */
   #lent = 0
   #forgivenMs: number
@@ -47,7 +52,7 @@ export class RetryBudget {
   requestStarted(accountId: string, isRetry = false): void {
     this.#active += 1
     let account = this.#byAccount.get(accountId)
-    if (account === undefined) this.#byAccount.set(accountId, (account = { active: 0, balance: 0 }))
+    if (account === undefined) this.#byAccount.set(accountId, (account = { active: 0, balance: 0, endedAt: 0 }))
     else if (account.active === 0) this.#idleAccounts -= 1
     account.active += 1
     if (!isRetry) earn(account, share)
@@ -59,8 +64,9 @@ export class RetryBudget {
     if (account === undefined) return
     account.active -= 1
     if (account.active > 0) return
+    account.endedAt = this.#ended += 1
     this.#idleAccounts += 1
-    if (this.#idleAccounts > maxIdleAccounts) this.#forgetIdle()
+    if (this.#idleAccounts > maxIdleAccounts) this.#forgetOldest()
   }
 
   /** Whether an account with a running request could take a retry of this backend. */
@@ -96,10 +102,18 @@ export class RetryBudget {
     for (const account of this.#byAccount.values()) account.balance = Math.max(0, account.balance)
   }
 
-  /** Removed together: frequent deletion makes a map replace its table over and over (see `FairShare`). */
-  #forgetIdle(): void {
-    for (const [accountId, { active }] of this.#byAccount) if (active === 0) this.#byAccount.delete(accountId)
-    this.#idleAccounts = 0
+  /**
+   * Removes the accounts that have had no request for the longest time. Many together: frequent deletion makes a map
+   * replace its table over and over (see `FairShare`).
+   */
+  #forgetOldest(): void {
+    const ends = new Float64Array(this.#idleAccounts)
+    let idle = 0
+    for (const { active, endedAt } of this.#byAccount.values()) if (active === 0) ends[idle++] = endedAt
+    const firstKept = ends.sort()[forgottenAtOnce]!
+    for (const [accountId, { active, endedAt }] of this.#byAccount)
+      if (active === 0 && endedAt < firstKept) this.#byAccount.delete(accountId)
+    this.#idleAccounts -= forgottenAtOnce
   }
 }
 

@@ -94,14 +94,42 @@ describe('the retry budget', () => {
     expect(take('other')).toBe(5)
   })
 
-  test('accounts without requests are forgotten, and those with requests are not', () => {
+  test('thousands of other accounts take nothing from what an account has earned, nor do they end its debts', () => {
     const { start, end, take } = opened()
-    start('busy', 1)
-    expect(take('busy', own)).toBe(5)
-    for (let account = 0; account < 3_000; account++) {
-      start(`idle-${account % 2_000}`, 1)
-      end(`idle-${account % 2_000}`, 1)
+    const passBy = (): void => {
+      for (let account = 0; account < 8_000; account++) {
+        start(`idle-${account}`, 1)
+        end(`idle-${account}`, 1)
+      }
     }
-    expect(take('busy', own)).toBe(0)
+    start('earner', 51)
+    end('earner', 51)
+    start('debtor', 1)
+    expect(take('debtor', own)).toBe(5)
+    end('debtor', 1)
+    passBy()
+    start('debtor', 1)
+    expect(take('debtor', own)).toBe(0)
+    start('earner', 1)
+    expect(take('earner', own)).toBe(10)
+  })
+
+  test('of too many accounts, those without requests for the longest time are forgotten', () => {
+    const { start, end, take } = opened()
+    for (const account of ['busy', 'recent', 'early']) {
+      start(account, 1)
+      expect(take(account, own)).toBe(5)
+    }
+    end('early', 1)
+    end('recent', 1)
+    for (let account = 0; account < 20_000; account++) {
+      start(`idle-${account}`, 1)
+      end(`idle-${account}`, 1)
+      if (account % 5_000 !== 0) continue
+      start('recent', 1, true)
+      end('recent', 1)
+    }
+    for (const account of ['recent', 'early']) start(account, 1, true)
+    expect(['busy', 'recent', 'early'].map((account) => take(account, own))).toEqual([0, 0, 5])
   })
 })
