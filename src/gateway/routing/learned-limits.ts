@@ -31,6 +31,8 @@ interface Learned {
   readonly endpoints: ExpiringCache<LearnedEndpoint>
   readonly backends: ExpiringCache<LearnedBackend>
   readonly windows: ExpiringCache<LearnedWindow>
+  /** Those of backends that accounts own, separate so that no account makes the service forget the others. */
+  readonly ownedWindows: ExpiringCache<LearnedWindow>
 }
 
 /**
@@ -51,6 +53,7 @@ export class LearnedLimits {
       endpoints: new ExpiringCache(clock),
       backends: new ExpiringCache(clock),
       windows: new ExpiringCache(clock),
+      ownedWindows: new ExpiringCache(clock),
     }
     this.#accountId = accountId
     this.#clock = clock
@@ -76,7 +79,8 @@ export class LearnedLimits {
 
   /** Whether anything was learned about which requests the backend cannot answer. */
   knows(backend: Backend): boolean {
-    const { backends, windows } = this.#learned
+    const { backends } = this.#learned
+    const windows = this.#windowsOf(backend)
     const knowsLack = !backends.isEmpty && backends.get(this.#key(backend)) !== undefined
     return knowsLack || (!windows.isEmpty && windows.get(backend.id) !== undefined)
   }
@@ -86,8 +90,8 @@ export class LearnedLimits {
   }
 
   /** The context window in tokens, declared or learned from a rejection. */
-  windowOf({ id, contextWindow }: Backend): number | undefined {
-    return contextWindow ?? this.#learned.windows.get(id)?.windowTokens
+  windowOf(backend: Backend): number | undefined {
+    return backend.contextWindow ?? this.#windowsOf(backend).get(backend.id)?.windowTokens
   }
 
   learnFields(endpoint: Backend, fields: readonly string[]): void {
@@ -105,8 +109,12 @@ export class LearnedLimits {
     backends.add(key, { lacks: new Set([...(backends.get(key)?.lacks ?? []), need]) })
   }
 
-  learnWindow({ id }: Backend, windowTokens: number): void {
-    this.#learned.windows.add(id, { windowTokens })
+  learnWindow(backend: Backend, windowTokens: number): void {
+    this.#windowsOf(backend).add(backend.id, { windowTokens })
+  }
+
+  #windowsOf({ owner }: Backend): ExpiringCache<LearnedWindow> {
+    return owner === undefined ? this.#learned.windows : this.#learned.ownedWindows
   }
 
   #key({ id }: Backend): string {
