@@ -47,10 +47,10 @@ function chooser(routing: RequestRouting, count: number): () => void {
   const backends = Array.from({ length: count }, (_, index) =>
     someBackend(`b${index}`, { usdPerMillion: { input: 1 + (index % 7), output: 4 } }),
   )
-  for (const { id: backendId } of backends) {
+  for (const backend of backends) {
     for (let account = 0; account < accounts; account++) {
-      const call = { backendId, accountId: `acc_${account}`, kind: 0 }
-      const attempt = statistics.begin(call, breakers.begin(backendId, breakerKey))
+      const call = { backend, accountId: `acc_${account}`, kind: 0 }
+      const attempt = statistics.begin(call, breakers.begin(backend, breakerKey))
       attempt.sawContent()
       attempt.ended()
     }

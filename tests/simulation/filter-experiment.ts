@@ -57,8 +57,8 @@ export function filterViolations(requests: number, seed: number): FilteredReques
         if (violates(found, routing) && asked.violations.length < 10)
           asked.violations.push(`request ${count}: ${found.id} for ${JSON.stringify(routing)}`)
         const attempt = statistics.begin(
-          { backendId: found.id, accountId: 'acc', kind: 0 },
-          breakers.begin(found.id, breakerKey),
+          { backend: found, accountId: 'acc', kind: 0 },
+          breakers.begin(found, breakerKey),
         )
         attempt.ended(random() < 0.5 ? new UpstreamError('timeout') : undefined)
         candidates.failed(found)

@@ -14,6 +14,7 @@ import type {
 } from '../../src/gateway/ports.ts'
 import type { BreakerKey } from '../../src/gateway/routing/backend-breakers.ts'
 import { BackendStatistics, type BackendReading } from '../../src/gateway/routing/backend-statistics.ts'
+import type { BackendKey } from '../../src/gateway/routing/by-backend.ts'
 import { CircuitBreakers } from '../../src/gateway/routing/circuit-breakers.ts'
 import { FakeSink } from '../gateway/fake-gateway.ts'
 import { someBackend } from '../gateway/routing/some-backend.ts'
@@ -57,8 +58,8 @@ class LoadOnly extends BackendStatistics {
 
 /** Knows only failures: nothing of calls that wait. */
 class FailuresOnly extends CircuitBreakers {
-  override begin(backendId: string, breakerKey: BreakerKey): AttemptObserver {
-    return super.begin(backendId, breakerKey)
+  override begin(backend: BackendKey, breakerKey: BreakerKey): AttemptObserver {
+    return super.begin(backend, breakerKey)
   }
 }
 

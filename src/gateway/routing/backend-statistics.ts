@@ -1,16 +1,14 @@
 import { UpstreamError } from '../../domain/upstream.ts'
-import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { FairQueue, type Turn } from '../../runtime/fair-queue.ts'
 import { FairShare } from '../../runtime/fair-share.ts'
 import type { AttemptObserver } from '../ports.ts'
+import { ByBackend, type BackendKey } from './by-backend.ts'
 import { ConcurrencyLimit } from './concurrency-limit.ts'
 import { ErrorRate } from './error-rate.ts'
 import { LatencyEstimate, WaitingAttempt } from './latency-estimate.ts'
 import { priorMsOf, type PromptKind } from './prompt-kind.ts'
 
-/** Maximum number of backends; the oldest entry is evicted first. */
-const maxBackends = 10_000
 /** Requests that wait for backends with as many open calls as they accept, in total. */
 const maxWaiting = 1_024
 /** The share of requests that can be sent to a backend that is avoided, to notice its recovery. */
@@ -20,7 +18,7 @@ type MonotonicClock = Pick<Clock, 'monotonicMs'>
 
 /** What is measured of one attempt. */
 export interface MeasuredCall {
-  readonly backendId: string
+  readonly backend: BackendKey
   readonly accountId: string
   readonly kind: PromptKind
   /** Whether it runs beside another one, as a hedge. */
@@ -48,7 +46,7 @@ export interface BackendReading {
  */
 export class BackendStatistics {
   readonly #clock: MonotonicClock
-  readonly #byBackend = new BoundedMap<string, Measurements>(maxBackends)
+  readonly #byBackend = new ByBackend<Measurements>()
   readonly #places = new FairShare(maxWaiting)
   #trials = 0
 
@@ -58,8 +56,8 @@ export class BackendStatistics {
 
   /** Starts measuring an attempt; what it reports also goes to `next`. */
   begin(call: MeasuredCall, next: AttemptObserver): AttemptObserver {
-    let measurements = this.#byBackend.get(call.backendId)
-    if (measurements === undefined) this.#byBackend.set(call.backendId, (measurements = noMeasurements()))
+    let measurements = this.#byBackend.getForCall(call.backend)
+    if (measurements === undefined) this.#byBackend.add(call.backend, (measurements = noMeasurements()))
     return new MeasuredAttempt(this.#clock, measurements, call, next)
   }
 
@@ -78,8 +76,8 @@ export class BackendStatistics {
   }
 
   /** After this time an answer to the account is slow, milliseconds; undefined if too little is known. */
-  slowMs({ backendId, accountId, kind }: MeasuredCall): number | undefined {
-    return this.#byBackend.get(backendId)?.latencies[kind]?.slowMs(accountId)
+  slowMs({ backend, accountId, kind }: MeasuredCall): number | undefined {
+    return this.#byBackend.get(backend.id)?.latencies[kind]?.slowMs(accountId)
   }
 
   /** Counts a choice. Returns whether it may be a trial of a backend that is avoided. */

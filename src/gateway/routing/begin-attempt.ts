@@ -1,6 +1,7 @@
 import type { AttemptObserver, Backend } from '../ports.ts'
 import type { BreakerKey } from './backend-breakers.ts'
 import type { BackendStatistics, MeasuredCall } from './backend-statistics.ts'
+import type { BackendKey } from './by-backend.ts'
 import type { CircuitBreakers } from './circuit-breakers.ts'
 import { isPrompt, type PromptKind } from './prompt-kind.ts'
 import type { Pace } from './slow-calls.ts'
@@ -16,7 +17,7 @@ interface AttemptDeps {
 }
 
 interface BegunAttempt {
-  readonly backend: Pick<Backend, 'id' | 'timeouts'>
+  readonly backend: BackendKey & Pick<Backend, 'timeouts'>
   readonly caller: BreakerKey
   readonly kind: PromptKind
   /** Whether it runs beside another one, as a hedge. */
@@ -26,9 +27,8 @@ interface BegunAttempt {
 /** Starts to measure an attempt, and to count it in the backend's circuit breakers. */
 export function beginAttempt({ breakers, statistics }: AttemptDeps, attempt: BegunAttempt): AttemptObserver {
   const { backend, caller, kind, isSecond } = attempt
-  const { id: backendId } = backend
-  const call = { backendId, accountId: caller.accountId, kind, isSecond }
-  return statistics.begin(call, breakers.begin(backendId, caller, paceOf(statistics, call, backend)))
+  const call = { backend, accountId: caller.accountId, kind, isSecond }
+  return statistics.begin(call, breakers.begin(backend, caller, paceOf(statistics, call, backend)))
 }
 
 /** What is slow depends on the backend's other answers, and on how long it may be silent (contract 8.11). */

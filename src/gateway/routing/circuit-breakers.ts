@@ -1,15 +1,12 @@
 import type { Hold } from '../../domain/backend-controls.ts'
 import type { BackendState, SkipReason } from '../../domain/backend-state.ts'
 import type { EventLog } from '../../domain/events.ts'
-import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { AttemptObserver } from '../ports.ts'
 import { BackendBreakers, type BreakerKey } from './backend-breakers.ts'
+import { ByBackend, type BackendKey } from './by-backend.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 import type { Pace, SlowCalls } from './slow-calls.ts'
-
-/** Maximum number of backends; the oldest entry is evicted first. */
-const maxBackends = 10_000
 
 /** Whether a backend may be tried now. `untilMs` is epoch milliseconds, `Infinity` if only an operator can end it. */
 export type Availability =
@@ -37,7 +34,7 @@ export interface CircuitBreakersDeps {
  */
 export class CircuitBreakers {
   readonly #deps: CircuitBreakersDeps
-  readonly #byBackend = new BoundedMap<string, BackendBreakers>(maxBackends)
+  readonly #byBackend = new ByBackend<BackendBreakers>()
   /** Separate, because an operator's decision is never evicted to make room. */
   #holds: ReadonlyMap<string, Hold> = new Map()
 
@@ -89,15 +86,16 @@ export class CircuitBreakers {
    * Starts an attempt at this backend; the observer takes its events and its end. Without `pace` its first content says
    * nothing of the backend's speed.
    */
-  begin(backendId: string, breakerKey: BreakerKey, pace?: Pace): AttemptObserver {
-    let breakers = this.#byBackend.get(backendId)
+  begin(backend: BackendKey, breakerKey: BreakerKey, pace?: Pace): AttemptObserver {
+    let breakers = this.#byBackend.getForCall(backend)
     if (breakers === undefined) {
+      const { id } = backend
       breakers = new BackendBreakers({
         nowMs: () => this.#nowMs(),
         wallMs: () => this.#deps.clock.nowMs(),
-        newBreaker: (contentKind) => this.#newBreaker(backendId, contentKind),
+        newBreaker: (contentKind) => this.#newBreaker(id, contentKind),
       })
-      this.#byBackend.set(backendId, breakers)
+      this.#byBackend.add(backend, breakers)
     }
     return breakers.begin(breakerKey, pace)
   }

@@ -37,9 +37,9 @@ export class Hedging {
   }
 
   /** How long to wait for the first content of a backend, milliseconds; undefined if it is unknown what is slow. */
-  delayMs({ id: backendId }: Backend): number | undefined {
+  delayMs(backend: Backend): number | undefined {
     const { accountId } = this.#caller
-    const slowMs = this.#deps.statistics.slowMs({ backendId, accountId, kind: this.#kind })
+    const slowMs = this.#deps.statistics.slowMs({ backend, accountId, kind: this.#kind })
     return slowMs === undefined ? undefined : Math.max(shortestDelayMs, slowMs)
   }
 

@@ -16,7 +16,7 @@ const calls = (): number[] => gateway.backends.map(({ requests }) => requests.le
 /** A backend's provider accepts three calls at once, and as many are open. */
 function fill(backendId: string): void {
   const observer = { sawAnswer: () => {}, sawContent: () => {}, lost: () => {}, ended: () => {} }
-  const begin = () => gateway.statistics.begin({ backendId, accountId: 'other', kind: 0 }, observer)
+  const begin = () => gateway.statistics.begin({ backend: { id: backendId }, accountId: 'other', kind: 0 }, observer)
   const open = Array.from({ length: 5 }, begin)
   for (const call of open.splice(3)) call.ended(new UpstreamError('rate_limited'))
   ends.push(...open.map((call) => () => call.ended()))

@@ -25,7 +25,7 @@ class Choosing {
   unanswered: Readonly<Record<string, { count: number; sinceMs: number }>> = {}
 
   begin(backendId: string) {
-    return this.statistics.begin({ backendId, accountId: 'acc', kind }, nothing)
+    return this.statistics.begin({ backend: { id: backendId }, accountId: 'acc', kind }, nothing)
   }
 
   measure(backendId: string, ms: number): void {

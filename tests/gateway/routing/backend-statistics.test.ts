@@ -19,7 +19,7 @@ class Measuring {
   readonly statistics = new BackendStatistics(this.clock)
 
   begin(accountId = 'acc', kind = short, backendId = 'a') {
-    return this.statistics.begin({ backendId, accountId, kind }, nothing)
+    return this.statistics.begin({ backend: { id: backendId }, accountId, kind }, nothing)
   }
 
   /** One complete answer, whose first content arrives after this many milliseconds. */
@@ -220,6 +220,17 @@ describe('the learned limit of concurrent calls', () => {
       measuring.begin().ended()
       expect(measuring.read().limit).toBe(limit)
     }
+  })
+
+  test('is kept for a shared backend, with its open calls, however many backends of accounts are called', () => {
+    const measuring = new Measuring()
+    measuring.begin().ended(rejection)
+    measuring.begin()
+    for (let call = 0; call < 10_001; call++) {
+      const backend = { id: `own-${call}`, owner: 'acc' }
+      measuring.statistics.begin({ backend, accountId: 'acc', kind: short }, nothing).ended()
+    }
+    expect(measuring.read()).toMatchObject({ inFlight: 1, limit: 1 })
   })
 
   test('is that of one backend alone', () => {

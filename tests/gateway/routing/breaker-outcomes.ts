@@ -12,12 +12,12 @@ export function failOnce(
   error: UpstreamError,
   breakerKey = someBreakerKey,
 ): void {
-  breakers.begin(backendId, breakerKey).ended(error)
+  breakers.begin({ id: backendId }, breakerKey).ended(error)
 }
 
 /** Records an attempt that the backend answers completely. */
 export function answerOnce(breakers: CircuitBreakers, backendId: string, breakerKey = someBreakerKey): void {
-  const attempt = breakers.begin(backendId, breakerKey)
+  const attempt = breakers.begin({ id: backendId }, breakerKey)
   attempt.sawAnswer()
   attempt.ended()
 }

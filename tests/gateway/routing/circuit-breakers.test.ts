@@ -53,6 +53,17 @@ describe('a circuit breaker', () => {
     expect(waitOf(breakers, clock)).toBe(20_000)
   })
 
+  test('of a shared backend stays open, however many backends of accounts are called', () => {
+    const { breakers } = opened()
+    failTimes(breakers, 5)
+    for (let call = 0; call < 10_001; call++)
+      breakers.begin({ id: `own-${call}`, owner: 'acc_1' }, someBreakerKey).ended()
+    expect(breakers.condition('a').state).toBe('open')
+    expect(breakers.availability('a').usable).toBe(false)
+    breakers.reset('a')
+    expect(breakers.availability('a').usable).toBe(true)
+  })
+
   test.each([
     ['a flagged prompt', new UpstreamError('rejected_credentials', { status: 403 })],
     ['an unaffordable answer', new UpstreamError('rejected_credentials', { status: 402 })],
@@ -74,7 +85,7 @@ describe('a circuit breaker', () => {
 
   test('a late Retry-After does not open the breaker of a backend that has recovered', async () => {
     const { breakers, clock } = opened()
-    const straggler = breakers.begin('a', someBreakerKey)
+    const straggler = breakers.begin({ id: 'a' }, someBreakerKey)
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 1_000 }))
     await clock.advance(1_001)
     answerOnce(breakers, 'a')
@@ -90,7 +101,7 @@ describe('a circuit breaker', () => {
     expect(breakers.availability('a')).toEqual({ usable: false, reason: 'credentials', untilMs, isLastResort: false })
     await clock.advance(5_000)
     expect(breakers.availability('a')).toEqual({ usable: false, reason: 'credentials', untilMs, isLastResort: true })
-    const retry = breakers.begin('a', someBreakerKey)
+    const retry = breakers.begin({ id: 'a' }, someBreakerKey)
     expect(breakers.availability('a')).toMatchObject({ isLastResort: false })
     retry.ended(rejected)
     await clock.advance(4_999)
@@ -118,7 +129,7 @@ describe('a circuit breaker', () => {
   test('a break after the first content is a failure', () => {
     const { breakers } = opened()
     for (let count = 0; count < 5; count++) {
-      const attempt = breakers.begin('a', someBreakerKey)
+      const attempt = breakers.begin({ id: 'a' }, someBreakerKey)
       attempt.sawAnswer()
       attempt.ended(new UpstreamError('reset'))
     }
@@ -177,7 +188,7 @@ describe('a circuit breaker', () => {
 
   test('simultaneous failures open it once', () => {
     const { clock, breakers } = opened()
-    const attempts = Array.from({ length: 60 }, () => breakers.begin('a', someBreakerKey))
+    const attempts = Array.from({ length: 60 }, () => breakers.begin({ id: 'a' }, someBreakerKey))
     for (const attempt of attempts) attempt.ended(broken)
     expect(waitOf(breakers, clock)).toBe(1_000)
   })
@@ -185,7 +196,7 @@ describe('a circuit breaker', () => {
   test('attempts that began during the outage and end after it do not open it again', async () => {
     const { clock, breakers } = opened()
     failTimes(breakers, 5)
-    const hanging = Array.from({ length: 60 }, () => breakers.begin('a', someBreakerKey))
+    const hanging = Array.from({ length: 60 }, () => breakers.begin({ id: 'a' }, someBreakerKey))
     await clock.advance(1_000)
     answerOnce(breakers, 'a')
     for (const attempt of hanging) attempt.ended(new UpstreamError('timeout'))
@@ -219,13 +230,13 @@ describe('a probe', () => {
 
   test('it is a single request; others go elsewhere, or to this backend as a last resort', async () => {
     const { breakers } = await halfOpen()
-    breakers.begin('a', someBreakerKey)
+    breakers.begin({ id: 'a' }, someBreakerKey)
     expect(breakers.availability('a')).toMatchObject({ usable: false, isLastResort: true })
   })
 
   test('it succeeds at the first sign of an answer', async () => {
     const { breakers } = await halfOpen()
-    breakers.begin('a', someBreakerKey).sawAnswer()
+    breakers.begin({ id: 'a' }, someBreakerKey).sawAnswer()
     expect(breakers.availability('a').usable).toBe(true)
   })
 
@@ -235,13 +246,13 @@ describe('a probe', () => {
     ['a bug ends it', new Error('bug')],
   ])('the next request becomes the probe immediately when %s', async (_, error) => {
     const { breakers } = await halfOpen()
-    breakers.begin('a', someBreakerKey).ended(error)
+    breakers.begin({ id: 'a' }, someBreakerKey).ended(error)
     expect(breakers.availability('a').usable).toBe(true)
   })
 
   test('a probe that is silent for five seconds does not block others', async () => {
     const { clock, breakers } = await halfOpen()
-    breakers.begin('a', someBreakerKey)
+    breakers.begin({ id: 'a' }, someBreakerKey)
     await clock.advance(5_000)
     expect(breakers.availability('a').usable).toBe(true)
   })
@@ -249,7 +260,7 @@ describe('a probe', () => {
   test('a request that begins while the breaker is open does not block the probe', async () => {
     const { clock, breakers } = opened()
     failTimes(breakers, 5)
-    breakers.begin('a', someBreakerKey)
+    breakers.begin({ id: 'a' }, someBreakerKey)
     await clock.advance(1_000)
     expect(breakers.availability('a').usable).toBe(true)
   })
@@ -257,7 +268,7 @@ describe('a probe', () => {
   test('a probe that breaks after its first sign opens the breaker again at the second failure', async () => {
     const { breakers } = await halfOpen()
     for (let count = 0; count < 2; count++) {
-      const attempt = breakers.begin('a', someBreakerKey)
+      const attempt = breakers.begin({ id: 'a' }, someBreakerKey)
       attempt.sawAnswer()
       expect(breakers.availability('a').usable).toBe(true)
       attempt.ended(new UpstreamError('reset'))
@@ -285,7 +296,7 @@ describe('a slow backend', () => {
   async function waiting(ms: number, callers: readonly string[] = accounts) {
     const world = opened()
     for (const account of accounts) answerOnce(world.breakers, 'a', breakerKeyOf(account))
-    const calls = callers.map((account) => world.breakers.begin('a', breakerKeyOf(account), pace))
+    const calls = callers.map((account) => world.breakers.begin({ id: 'a' }, breakerKeyOf(account), pace))
     await world.clock.advance(ms)
     return { ...world, calls }
   }
@@ -304,7 +315,7 @@ describe('a slow backend', () => {
 
   test('it is used while a call that was begun later is answered in time', async () => {
     const { breakers, clock } = await waiting(4_000)
-    breakers.begin('a', breakerKeyOf('acc_1'), pace).sawContent()
+    breakers.begin({ id: 'a' }, breakerKeyOf('acc_1'), pace).sawContent()
     await clock.advance(60_000)
     expect(breakers.availability('a').usable).toBe(true)
   })
@@ -317,7 +328,7 @@ describe('a slow backend', () => {
     for (const call of shared.calls) end(call)
     expect(shared.breakers.availability('a').usable).toBe(true)
     const alone = opened()
-    const calls = accounts.map(() => alone.breakers.begin('a', breakerKeyOf('acc_1'), pace))
+    const calls = accounts.map(() => alone.breakers.begin({ id: 'a' }, breakerKeyOf('acc_1'), pace))
     await alone.clock.advance(4_001)
     for (const call of calls) end(call)
     expect(alone.breakers.availability('a')).toMatchObject({ usable: false, reason: 'slow' })
@@ -346,7 +357,7 @@ describe('a slow backend', () => {
     expect(breakers.availability('a').usable).toBe(false)
     calls[0]!.sawContent()
     expect(breakers.availability('a').usable).toBe(true)
-    const probe = breakers.begin('a', breakerKeyOf('acc_1'), pace)
+    const probe = breakers.begin({ id: 'a' }, breakerKeyOf('acc_1'), pace)
     expect(breakers.availability('a')).toMatchObject({ usable: false, reason: 'slow' })
     probe.sawAnswer()
     expect(breakers.condition('a').state).toBe('half_open')
@@ -359,7 +370,7 @@ describe('a slow backend', () => {
     expect(breakers.availability('a').usable).toBe(false)
     for (const call of calls) call.ended(new UpstreamError('timeout'))
     await clock.advance(10_000)
-    const probe = breakers.begin('a', breakerKeyOf('acc_1'), pace)
+    const probe = breakers.begin({ id: 'a' }, breakerKeyOf('acc_1'), pace)
     await clock.advance(4_500)
     probe.sawAnswer()
     probe.sawContent()
@@ -372,7 +383,7 @@ describe('a slow backend', () => {
       const waitMs = waitOf(world.breakers, world.clock)
       expect(waitMs).toBeLessThanOrEqual(30_000)
       await world.clock.advance(waitMs)
-      const probe = world.breakers.begin('a', breakerKeyOf('acc_1'), pace)
+      const probe = world.breakers.begin({ id: 'a' }, breakerKeyOf('acc_1'), pace)
       await world.clock.advance(4_500)
       probe.sawContent()
     }
@@ -385,7 +396,7 @@ describe('a backend that recovers', () => {
     const world = opened()
     failTimes(world.breakers, 5)
     await world.clock.advance(1_000)
-    const probe = world.breakers.begin('a', someBreakerKey)
+    const probe = world.breakers.begin({ id: 'a' }, someBreakerKey)
     probe.sawAnswer()
     return { ...world, probe }
   }
@@ -393,7 +404,7 @@ describe('a backend that recovers', () => {
   /** Begins calls until it takes no more. */
   function fill({ breakers }: { breakers: CircuitBreakers }): number {
     let calls = 0
-    for (; calls < 1_000 && breakers.availability('a').usable; calls++) breakers.begin('a', someBreakerKey)
+    for (; calls < 1_000 && breakers.availability('a').usable; calls++) breakers.begin({ id: 'a' }, someBreakerKey)
     return calls
   }
 
@@ -412,7 +423,7 @@ describe('a backend that recovers', () => {
     probe.sawContent()
     for (let call = 0; call < 100; call++) {
       expect(breakers.availability('a').usable).toBe(true)
-      breakers.begin('a', someBreakerKey).sawContent()
+      breakers.begin({ id: 'a' }, someBreakerKey).sawContent()
     }
   })
 
@@ -427,7 +438,7 @@ describe('a backend that recovers', () => {
     const world = opened()
     failOnce(world.breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 1_000 }))
     await world.clock.advance(1_000)
-    world.breakers.begin('a', someBreakerKey).sawAnswer()
+    world.breakers.begin({ id: 'a' }, someBreakerKey).sawAnswer()
     expect(fill(world)).toBe(1_000)
   })
 
