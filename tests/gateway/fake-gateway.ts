@@ -117,6 +117,7 @@ export class FakeGateway {
   readonly clock = new ManualClock()
   readonly events: ServiceEvent[] = []
   readonly statistics = new BackendStatistics(this.clock)
+  readonly breakers: CircuitBreakers
   /** The account that sends requests. */
   accountId = 'a'
   readonly sink = new FakeSink()
@@ -146,10 +147,11 @@ export class FakeGateway {
     this.backends = backendFormats.map((format, index) => new FakeBackend(`b${index}`, format))
     const { clock } = this
     const log = (event: ServiceEvent): void => void this.events.push(event)
+    this.breakers = new CircuitBreakers({ clock, random: () => 0.5, log })
     const keys = { find: () => Promise.resolve(undefined), revision: () => Promise.resolve(1) }
     this.#gateway = new Gateway({
       clock,
-      breakers: new CircuitBreakers({ clock, random: () => 0.5, log }),
+      breakers: this.breakers,
       statistics: this.statistics,
       learned: new LearnedLimits(clock),
       randomBytes: (length) => new Uint8Array(length),

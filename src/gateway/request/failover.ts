@@ -202,6 +202,9 @@ export class Failover implements AnswerSource {
       if (found === warm) this.#retriesIfAny?.refund()
       if (next !== undefined) this.#candidates.askInstead(found, next)
       return found
+    } catch (error) {
+      this.#retriesIfAny?.refund()
+      throw error
     } finally {
       this.current = current
     }
@@ -212,6 +215,9 @@ export class Failover implements AnswerSource {
     const { current } = this
     try {
       await this.#waitingRun(backend).until(turn.came)
+    } catch (error) {
+      this.#retriesIfAny?.refund()
+      throw error
     } finally {
       turn.leave()
       this.current = current

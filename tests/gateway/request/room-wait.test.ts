@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { FakeGateway } from '../fake-gateway.ts'
+import { failOnce } from '../routing/breaker-outcomes.ts'
 
 let gateway: FakeGateway
 const body = { model: 'p', stream: true, messages: [{ role: 'user', content: 'Why?' }] }
@@ -99,4 +100,26 @@ test('the wait ends with the request', async () => {
   await gateway.clock.advance(3_000)
   await settled()
   expect(calls()).toEqual([1])
+})
+
+test('a wait for a failing backend that ends with the request takes nothing from the retry budget', async () => {
+  fill('b1')
+  for (let count = 0; count < 5; count++) failOnce(gateway.breakers, 'b1', new UpstreamError('timeout'))
+  const [first] = gateway.backends
+  const askAndFail = async (): Promise<void> => {
+    await ask()
+    first!.listener.onHead({ status: 429, contentType: 'application/json', retryAfterMs: 3_000, requestId: undefined })
+    first!.end()
+    await settled()
+  }
+  for (let request = 0; request < 6; request++) {
+    await askAndFail()
+    gateway.sink.disconnect()
+    await gateway.clock.advance(3_001)
+    await settled()
+  }
+  expect(calls()).toEqual([6, 0])
+  await askAndFail()
+  await endOne()
+  expect(calls()).toEqual([7, 1])
 })

@@ -1,5 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
+import { UpstreamError } from '../../../src/domain/upstream.ts'
 import { FakeGateway, type FakeBackend } from '../fake-gateway.ts'
+import { failOnce } from '../routing/breaker-outcomes.ts'
 
 let gateway: FakeGateway
 let first: FakeBackend
@@ -63,4 +65,18 @@ test('nothing waits if the next backend has the same model, or is not known to b
   asked.end()
   await settled()
   expect(calls()).toEqual([1, 1])
+})
+
+test('a wait that ends with its request takes nothing from the retry budget', async () => {
+  for (const { id } of gateway.backends.slice(1))
+    for (let count = 0; count < 5; count++) failOnce(gateway.breakers, id, new UpstreamError('timeout'))
+  for (let request = 0; request < 6; request++) {
+    await rejectedFor(2_000)
+    gateway.sink.disconnect()
+    await gateway.clock.advance(2_001)
+    await settled()
+  }
+  expect(calls()).toEqual([6, 0, 0])
+  await rejectedFor(3_000)
+  expect(calls()).toEqual([7, 1, 0])
 })
