@@ -46,7 +46,8 @@ export class Candidates {
   readonly #options: CandidatesOptions
   /** Created on the first failure: most requests have none. */
   #failedDomains: Set<string> | undefined
-  #askedLastResort = false
+  /** The backend that was asked although it was not usable. */
+  #lastResort: Backend | undefined
 
   constructor(options: CandidatesOptions) {
     this.#options = options
@@ -73,6 +74,7 @@ export class Candidates {
 
   /** Another backend is asked instead of the one that `next` returned last. */
   askInstead(asked: Backend, unasked: Backend): void {
+    if (this.#lastResort === unasked) this.#lastResort = undefined
     this.#left.unshift(unasked)
     const at = this.#left.indexOf(asked)
     if (at >= 0) this.#left.splice(at, 1)
@@ -185,7 +187,7 @@ export class Candidates {
   /** The backend whose breaker lets requests through soonest. */
   #takeLastResort(mayAsk: (backend: Backend) => boolean): Backend | undefined {
     const { breakers, breakerKey } = this.#options
-    if (this.#askedLastResort) return undefined
+    if (this.#lastResort !== undefined) return undefined
     let leastBad: Backend | undefined
     let soonestMs = Number.POSITIVE_INFINITY
     for (const backend of this.#left) {
@@ -195,7 +197,7 @@ export class Candidates {
       soonestMs = availability.untilMs
     }
     if (leastBad === undefined || !mayAsk(leastBad)) return undefined
-    this.#askedLastResort = true
+    this.#lastResort = leastBad
     return leastBad
   }
 }

@@ -67,6 +67,23 @@ test('nothing waits if the next backend has the same model, or is not known to b
   expect(calls()).toEqual([1, 1])
 })
 
+test('a last resort that a request did not ask, because it waited, is asked if the wait was in vain', async () => {
+  gateway = new FakeGateway(['openai-chat', 'openai-chat'])
+  ;[first, second] = gateway.backends as [FakeBackend, FakeBackend]
+  Object.assign(second, { model: 'another model' })
+  failOnce(gateway.breakers, second.id, new UpstreamError('rejected_credentials'))
+  await gateway.clock.advance(6_000)
+  await rejectedFor(1_000)
+  expect(calls()).toEqual([1, 0])
+  await gateway.clock.advance(1_020)
+  await settled()
+  expect(calls()).toEqual([2, 0])
+  first.listener.onHead({ status: 429, contentType: 'application/json', retryAfterMs: 1_000, requestId: undefined })
+  first.end()
+  await settled()
+  expect(calls()).toEqual([2, 1])
+})
+
 test('a wait that ends with its request takes nothing from the retry budget', async () => {
   for (const { id } of gateway.backends.slice(1))
     for (let count = 0; count < 5; count++) failOnce(gateway.breakers, id, new UpstreamError('timeout'))

@@ -75,6 +75,18 @@ describe('candidates', () => {
     expect(walk(candidates)).toEqual(['unknown', 'large'])
   })
 
+  test('a last resort can be asked later only if another backend is asked instead of it', () => {
+    const { breakers } = closedBreakers()
+    const [a, b, c] = [backend('a'), backend('b'), backend('c')]
+    for (const { id } of [b, c])
+      for (let count = 0; count < 5; count++) failOnce(breakers, id, new UpstreamError('timeout'))
+    const candidates = candidatesOf([a, b, c], breakers)
+    expect(candidates.next()).toBe(a)
+    expect(candidates.next()).toBe(b)
+    candidates.askInstead(a, b)
+    expect(walk(candidates)).toEqual(['b'])
+  })
+
   test('if none is left, the earliest retry time and all reasons are reported', () => {
     const { clock, breakers } = closedBreakers()
     failOnce(breakers, 'a', new UpstreamError('rate_limited', { retryAfterMs: 20_000 }))
