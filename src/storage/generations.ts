@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type SqlBool, type Transaction } from 'kysely'
 import type { ClientFormatId } from '../domain/format-id.ts'
 import type {
   GenerationChunk,
@@ -30,7 +30,7 @@ const maxTries = 5
 
 /** Stored generations on either engine, with retention and recovery. */
 export interface GenerationList extends GenerationStore {
-  /** Deletes at most `limit` generations that expired by `timeMs` and returns how many. */
+  /** Deletes at most `limit` generations that have ended and expired by `timeMs`; returns how many. */
   deleteExpired(timeMs: number, limit: number): Promise<number>
   /** Those of these requests whose content is stored: they count as delivered, whatever their marks say (contract 39.4). */
   withContent(requestIds: readonly string[]): Promise<readonly string[]>
@@ -48,7 +48,7 @@ export const generationQueries = defineStore<Omit<GenerationList, 'append'>>({
       .select('request_id')
       .where('account_id', '=', accountId)
       .where('key_digest', '=', keyDigest)
-      .where('expires_at_ms', '>', Math.floor(timeMs))
+      .where((row) => row.or([row('expires_at_ms', '>', Math.floor(timeMs)), row.not(hasEnded(db))]))
       .executeTakeFirst()
     return row !== undefined
   },
@@ -117,9 +117,11 @@ export const generationQueries = defineStore<Omit<GenerationList, 'append'>>({
       .execute()
   },
 
-  async dropChunks(db, requestId) {
-    await db.deleteFrom('generation_chunks').where('request_id', '=', requestId).execute()
-  },
+  dropChunks: (db, requestId) =>
+    db.transaction().execute(async (transaction) => {
+      await transaction.updateTable('generations').set({ bytes: 0 }).where('request_id', '=', requestId).execute()
+      await deleteChunks(transaction, [requestId])
+    }),
 
   remove: (db, accountId, requestId) =>
     db.transaction().execute(async (transaction) => {
@@ -137,10 +139,11 @@ export const generationQueries = defineStore<Omit<GenerationList, 'append'>>({
         .selectFrom('generations')
         .select('request_id')
         .where('expires_at_ms', '<=', Math.floor(timeMs))
+        .where(hasEnded(db))
         .orderBy('expires_at_ms')
         .limit(limit)
         .execute()
-      await deleteGenerations(
+      await deleteEnded(
         transaction,
         old.map((row) => row.request_id),
       )
@@ -218,8 +221,8 @@ async function claim(db: Kysely<Tables>, given: NewGeneration): Promise<StoredGe
       await makeRoom(db, given.accountId)
       return undefined
     }
-    if (found.expires_at_ms <= given.createdAtMs) {
-      await db.transaction().execute((transaction) => deleteGenerations(transaction, [found.request_id]))
+    if (found.expires_at_ms <= given.createdAtMs && found.has_ended === 1) {
+      await db.transaction().execute((transaction) => deleteEnded(transaction, [found.request_id]))
       continue
     }
     const isAbandoned = found.state === 'running' && found.has_content === 0 && found.lease_left_ms <= 0
@@ -297,7 +300,7 @@ async function makeRoom(db: Kysely<Tables>, accountId: string): Promise<void> {
       .selectFrom('generations')
       .select(['request_id', 'bytes'])
       .where('account_id', '=', accountId)
-      .where('state', '<>', 'running')
+      .where(hasEnded(db))
       .orderBy('created_at_ms')
       .limit(idsAtOnce)
       .execute()
@@ -309,17 +312,27 @@ async function makeRoom(db: Kysely<Tables>, accountId: string): Promise<void> {
       count -= 1
       bytes -= row.bytes
     }
-    await db.transaction().execute((transaction) => deleteGenerations(transaction, ids))
+    await db.transaction().execute((transaction) => deleteEnded(transaction, ids))
   }
 }
 
-async function deleteGenerations(db: Transaction<Tables>, requestIds: readonly string[]): Promise<void> {
+/** Deletes these generations, except any whose process has prolonged its lease meanwhile. */
+async function deleteEnded(db: Transaction<Tables>, requestIds: readonly string[]): Promise<void> {
   if (requestIds.length === 0) return
-  await db.deleteFrom('generations').where('request_id', 'in', requestIds).execute()
-  await deleteChunks(db, requestIds)
+  const deleted = await db
+    .deleteFrom('generations')
+    .where('request_id', 'in', requestIds)
+    .where(hasEnded(db))
+    .returning('request_id')
+    .execute()
+  await deleteChunks(
+    db,
+    deleted.map((row) => row.request_id),
+  )
 }
 
 async function deleteChunks(db: Transaction<Tables>, requestIds: readonly string[]): Promise<void> {
+  if (requestIds.length === 0) return
   await db.deleteFrom('generation_chunks').where('request_id', 'in', requestIds).execute()
 }
 
@@ -328,6 +341,12 @@ function select(db: Kysely<Tables>) {
     .selectFrom('generations')
     .selectAll()
     .select(sql<number>`lease_until_ms - ${nowOf(db)}`.as('lease_left_ms'))
+    .select(sql<number>`case when ${hasEnded(db)} then 1 else 0 end`.as('has_ended'))
+}
+
+/** Whether no process generates or delivers an answer anymore: only then is it deleted for its age or to make room. */
+function hasEnded(db: Kysely<Tables>): RawBuilder<SqlBool> {
+  return sql<SqlBool>`(state not in ('running', 'too_large') or lease_until_ms <= ${nowOf(db)})`
 }
 
 function rowOf(given: NewGeneration): Omit<GenerationRow, 'lease_until_ms'> {

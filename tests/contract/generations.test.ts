@@ -149,7 +149,7 @@ describe.each(enginesFor('generations'))('generations on %s', (_, engine) => {
     expect(await store.findByRequest('acc_1', 'req_2')).toBeDefined()
     await store.remove('acc_1', 'req_2')
     expect(await store.claim(generation('req_3'))).toBeUndefined()
-    await store.append(chunk('req_3', 0))
+    await store.append({ ...chunk('req_3', 0), end: 'finished' })
     expect(await store.deleteExpired(1_000 + dayMs - 1, 10)).toBe(0)
     expect(await store.deleteExpired(1_000 + dayMs, 10)).toBe(1)
     expect(await db.selectFrom('generation_chunks').selectAll().execute()).toEqual([])
@@ -168,6 +168,39 @@ describe.each(enginesFor('generations'))('generations on %s', (_, engine) => {
     expect(left.map((row) => row.request_id)).toEqual(['req_1', 'req_4'])
   })
 
+  const count = async (): Promise<number> => (await db.selectFrom('generations').selectAll().execute()).length
+
+  test.each([
+    ['runs', {}],
+    ['is too large and still being delivered', { end: 'too_large' }],
+  ] as const)('a generation that %s is not deleted when it expires, or to make room', async (_state, changes) => {
+    await store.claim(generation('req_1'))
+    await store.append({ ...chunk('req_1', 0), bytes: 300 * 1024 * 1024, ...changes })
+    const later = generation('req_2', { createdAtMs: 1_000 + dayMs })
+    expect(await store.deleteExpired(1_000 + dayMs, 10)).toBe(0)
+    expect(await store.claim(later)).toMatchObject({ requestId: 'req_1' })
+    expect(await store.has('acc_1', 'key', 1_000 + dayMs)).toBe(true)
+    await store.claim(generation('req_3', { keyDigest: 'other' }))
+    expect(await count()).toBe(2)
+    await endLeases()
+    expect(await store.has('acc_1', 'key', 1_000 + dayMs)).toBe(false)
+    expect(await store.claim(later)).toBeUndefined()
+    await endLeases()
+    expect(await store.deleteExpired(1_000 + 2 * dayMs, 10)).toBe(2)
+  })
+
+  test('the chunks of a generation that is too large count toward its account only until they are dropped', async () => {
+    const most = 256 * 1024 * 1024
+    for (const [n, end] of (['finished', 'too_large'] as const).entries()) {
+      await store.claim(generation(`req_${n}`, { keyDigest: `key ${n}`, createdAtMs: n }))
+      await store.append({ ...chunk(`req_${n}`, 0), bytes: most, end })
+      if (end === 'too_large') await store.dropChunks(`req_${n}`)
+    }
+    await store.claim(generation('req_2', { keyDigest: 'key 2' }))
+    expect(await count()).toBe(3)
+    expect((await store.read('acc_1', 'req_1', 0))?.chunks).toEqual([])
+  })
+
   test('many small generations do not protect large ones, and the limit holds after each claim', async () => {
     const sizes = [...Array.from({ length: 20 }, () => 1), 200 * 1024 * 1024, 200 * 1024 * 1024]
     for (const [n, bytes] of sizes.entries()) {
@@ -181,6 +214,7 @@ describe.each(enginesFor('generations'))('generations on %s', (_, engine) => {
 
   test('a key is known until its generation expires', async () => {
     await store.claim(generation('req_1'))
+    await store.append({ ...chunk('req_1', 0), end: 'finished' })
     expect(await store.has('acc_1', 'key', 1_000 + dayMs - 1)).toBe(true)
     expect(await store.has('acc_1', 'key', 1_000 + dayMs)).toBe(false)
     expect(await store.has('acc_2', 'key', 1_000)).toBe(false)
