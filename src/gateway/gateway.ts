@@ -110,6 +110,8 @@ export class Gateway {
   readonly #nowSeconds = (): number => Math.floor(this.#deps.clock.nowMs() / 1000)
 
   readonly #running = new SwapRemoveSet<RequestRun>()
+  /** Whether `abortAll` was called: no request may start anymore. */
+  #isAborting = false
 
   constructor(deps: GatewayDeps) {
     this.#deps = deps
@@ -142,10 +144,11 @@ export class Gateway {
   }
 
   /**
-   * Aborts every running request because the server is stopping; each gets an error and a record. Returns how many
-   * there were.
+   * Aborts every running request because the server is stopping; each gets an error and a record. Those that have not
+   * started to run get the error as soon as they do. Returns how many were running.
    */
   abortAll(): number {
+    this.#isAborting = true
     const running = this.#running.size
     for (const run of this.#running.all()) run.abort()
     return running
@@ -288,11 +291,14 @@ export class Gateway {
   /** Admits a checked request and runs it to its record. Whatever is rejected before costs nothing (contract 6.1). */
   async #serve(principal: Principal, served: ServedRequest, sink: AnswerSink, plan?: AnswerPlan): Promise<void> {
     const session = served.begun instanceof Promise ? await served.begun : served.begun
+    if (this.#isAborting) throw new ServiceError('restarting', { retryAfterSeconds: 1 })
     const found = admitRequest(this.#admitDeps, principal, served, session, plan)
     const admitted = found instanceof Promise ? await found : found
     const { request, opening } = admitted
     const options = this.#runOptions(admitted, served, session, sink, plan)
     const requestRun = new RequestRun(this.#runDeps, options)
+    // Its admission was awaited when the others were aborted.
+    if (this.#isAborting) requestRun.abort()
     this.#running.add(requestRun)
     let end: RequestRunEnd
     try {

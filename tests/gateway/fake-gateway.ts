@@ -211,6 +211,10 @@ export class FakeGateway {
     return this.#gateway.answer(principal, request, this.sink)
   }
 
+  abortAll(): number {
+    return this.#gateway.abortAll()
+  }
+
   /** The counters of the caller, as a retry reads them. */
   signals(): Promise<UsageSignals> {
     return this.#gateway.signals({ accountId: this.accountId, plan, limits: undefined } as Principal)

@@ -48,6 +48,7 @@ export class RequestRun extends SetEntry {
   #deadline: Timer | undefined
   #silence: Timer | undefined
   #clientDisconnected = false
+  #aborted: ServiceError | undefined
   #answerOpened = false
   #settled = false
   #costUsd: string | undefined
@@ -77,6 +78,7 @@ export class RequestRun extends SetEntry {
     retryBudget.requestStarted(accountId, request.isRetry)
     try {
       if (this.#clientDisconnected) throw new UpstreamError('cancelled')
+      if (this.#aborted !== undefined) throw this.#aborted
       const run = await this.#source.firstContent()
       this.#firstContentMs = Math.round(this.#elapsedMs())
       return { outcome: await (context.conversation.stream ? this.#stream(run) : this.#sendWhole(run)) }
@@ -89,13 +91,11 @@ export class RequestRun extends SetEntry {
     }
   }
 
-  /**
-   * Ends the request because the server is stopping: a stream gets a failure event, any other request an error
-   * response.
-   */
+  /** The server is stopping: streams get a failure event, others an error. A run that has not begun calls no backend. */
   abort(): void {
     const { current, retryCount } = this.#source
-    current?.stop(new ServiceError('restarting', { retryCount, retryAfterSeconds: 1 }))
+    this.#aborted = new ServiceError('restarting', { retryCount, retryAfterSeconds: 1 })
+    current?.stop(this.#aborted)
   }
 
   /** Sends a whole answer, which is charged (contract 6.4). */
