@@ -100,7 +100,7 @@ export class SocketRequests {
       if (options.ending.isFinal) forgetPrevious(options, message)
       return undefined
     } catch (thrown) {
-      const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
+      const error = asServiceError(thrown)
       // A message that may be sent again unchanged must still find its previous answer.
       if (!error.entry.retryable) forgetPrevious(options, message)
       await this.refuse(options, error, principal)
@@ -111,8 +111,8 @@ export class SocketRequests {
   /** Sends the error that replaces the answer. */
   async refuse(options: SocketRequestOptions, error: ServiceError, principal?: Principal): Promise<void> {
     const { sink, requestId, owner } = options
-    const { log, links, nowMs, signalsOf, refused, onRefused } = this.#deps
-    if (error.code === 'internal_error') log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
+    const { links, nowMs, signalsOf, refused, onRefused } = this.#deps
+    this.#logBug(requestId, error)
     if (sink.isOpen) return sink.drop()
     if (!error.isRecorded) {
       onRefused?.(error.code)
@@ -124,6 +124,10 @@ export class SocketRequests {
     if (streamId !== undefined) sink.streamId = streamId
     const signals = error.facts.signals ?? (principal && (await signalsOf(principal)))
     sink.refuse(errorMessage(error, { requestId, links, nowMs: nowMs(), signals }))
+  }
+
+  #logBug(requestId: string, { code, cause }: ServiceError): void {
+    if (code === 'internal_error') this.#deps.log({ event: 'internal_error', requestId, ...describeBug(cause) })
   }
 
   /** What the sink does not know yet. Scanning long messages counts as work for rejected requests (contract 29.5). */
@@ -169,6 +173,7 @@ export class SocketRequests {
       })
       // Once the answer is sent, the next message does not wait for its record.
       await Promise.race([answered, sink.over])
+      answered.catch((thrown: unknown) => this.#logBug(requestId, asServiceError(thrown)))
     }
     const { response } = ending
     // A stored answer is found in the store.
@@ -230,6 +235,11 @@ export function noteEnding(ending: Ending, event: JsonObject): void {
   const { type, response, error } = event
   if (type === 'error') ending.isFinal = isObject(error) && error['retryable'] === false
   else if (isObject(response)) ending.response = response
+}
+
+/** Anything unexpected is `internal_error`, with its details in the log only (contract 4.11). */
+function asServiceError(thrown: unknown): ServiceError {
+  return thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
 }
 
 /** An error as a message (contract 14.3): the status, body, and headers that HTTP would send. */
