@@ -114,6 +114,14 @@ export class Intake {
   }
 
   /**
+   * The share of a request for another holder: a new one if the client has disconnected, which ended it.
+   * @throws ServiceError `server_busy`
+   */
+  join(share: AnsweringShare): AnsweringShare {
+    return share.join() ?? this.answer(share.accountId, share.requestBytes)
+  }
+
+  /**
    * Like `answer`, but waits a short time for room among the requests (contract 29.15).
    * @throws ServiceError `server_busy`, `load_shed`, and what `Principal.recheck` throws
    */
@@ -176,9 +184,9 @@ export class Intake {
 }
 
 function holdUntilClosed(exchange: Exchange, share: AnsweringShare): AnsweringShare {
-  exchange.held = share
-  // If the client disconnected while the body was read or the request waited, nothing releases it later.
+  // The client may have disconnected while the body was read or the request waited.
   if (exchange.response.destroyed) share[Symbol.dispose]()
+  else exchange.held = share
   return share
 }
 
@@ -192,20 +200,20 @@ interface TakenRequest {
 type ReadingResources = Readonly<Record<'bodies' | 'bytes' | 'slow', FairShare>>
 type AnsweringResources = Readonly<Record<'requests' | 'requestBytes' | 'answerBytes', FairShare>>
 
-/** What one request holds while it is answered: until each of its holders has ended. */
+/** What one request holds while it is answered: until each of its holders has disposed of it, once. */
 export class AnsweringShare implements HeldBytes, Disposable {
+  readonly accountId: string
+  readonly requestBytes: number
   readonly #shared: AnsweringResources
-  readonly #accountId: string
-  readonly #requestBytes: number
   readonly #onEnd: () => void
   #answerBytes = 0
-  #isHeld = true
+  /** 0 once the share has ended. */
   #holders = 1
 
   constructor(shared: AnsweringResources, accountId: string, requestBytes: number, onEnd: () => void) {
     this.#shared = shared
-    this.#accountId = accountId
-    this.#requestBytes = requestBytes
+    this.accountId = accountId
+    this.requestBytes = requestBytes
     this.#onEnd = onEnd
   }
 
@@ -216,36 +224,24 @@ export class AnsweringShare implements HeldBytes, Disposable {
   grow(bytes: number): void {
     // Nothing would release them after the end.
     if (this.#holders === 0) return
-    if (!this.#shared.answerBytes.take(this.#accountId, bytes)) throw busy()
+    if (!this.#shared.answerBytes.take(this.accountId, bytes)) throw busy()
     this.#answerBytes += bytes
   }
 
-  /** Another holder of the same place and bytes; undefined if the share has ended. */
-  join(): (HeldBytes & Disposable) | undefined {
+  /** This share for another holder; undefined if it has ended. */
+  join(): this | undefined {
     if (this.#holders === 0) return undefined
     this.#holders += 1
-    let isHeld = true
-    return {
-      grow: this.grow.bind(this),
-      [Symbol.dispose]: () => {
-        if (isHeld) this.#leave()
-        isHeld = false
-      },
-    }
+    return this
   }
 
   [Symbol.dispose](): void {
-    if (this.#isHeld) this.#leave()
-    this.#isHeld = false
-  }
-
-  #leave(): void {
     this.#holders -= 1
     if (this.#holders > 0) return
     const { requests, requestBytes, answerBytes } = this.#shared
-    requests.give(this.#accountId)
-    requestBytes.give(this.#accountId, this.#requestBytes)
-    answerBytes.give(this.#accountId, this.#answerBytes)
+    requests.give(this.accountId)
+    requestBytes.give(this.accountId, this.requestBytes)
+    answerBytes.give(this.accountId, this.#answerBytes)
     this.#onEnd()
   }
 }

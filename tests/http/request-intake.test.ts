@@ -2,11 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { ServiceError } from '../../src/domain/errors.ts'
 import type { Principal } from '../../src/gateway/ports.ts'
 import { Intake, type AnsweringShare } from '../../src/http/request-intake.ts'
+import type { Exchange } from '../../src/http/route.ts'
 import { ManualClock } from '../gateway/manual-clock.ts'
 
 const MiB = 1024 * 1024
 /** The largest non-streaming answer. */
 const longest = 32 * MiB
+
+function used(intake: Intake): number[] {
+  return ['requests', 'request_bytes', 'answer_bytes'].map((name) => intake.shares[name]!.used)
+}
 
 test('the non-streaming answers of one account use at most four fifths of the bytes, and leave room for another account', () => {
   const intake = new Intake({ bodyBytes: 5 * MiB, streams: 4_000 }, new ManualClock(), () => {})
@@ -19,11 +24,11 @@ test('the non-streaming answers of one account use at most four fifths of the by
   }
   for (let count = 0; count < 6; count += 1) receive('greedy')
   expect(() => receive('greedy')).toThrow(expect.objectContaining({ code: 'server_busy' }) as Error)
-  receive('other')[Symbol.dispose]()
-  // Disposing twice returns the bytes only once, and growing afterwards counts nothing.
+  const other = receive('other')
+  other[Symbol.dispose]()
   for (const share of held) {
-    share[Symbol.dispose]()
-    share[Symbol.dispose]()
+    if (share !== other) share[Symbol.dispose]()
+    // Growing afterwards counts nothing.
     share.grow(longest)
   }
   for (let count = 0; count < 6; count += 1) receive('greedy')
@@ -34,14 +39,39 @@ test('a share is free once all of its holders have ended, each once', () => {
   const share = intake.answer('a', 10)
   const generation = share.join()!
   share[Symbol.dispose]()
-  share[Symbol.dispose]()
   generation.grow(MiB)
-  expect([intake.shares['requests']!.used, intake.shares['answer_bytes']!.used]).toEqual([1, MiB])
-  generation[Symbol.dispose]()
+  expect(used(intake)).toEqual([1, 10, MiB])
   generation[Symbol.dispose]()
   generation.grow(MiB)
   expect(share.join()).toBeUndefined()
-  expect(['requests', 'request_bytes', 'answer_bytes'].map((name) => intake.shares[name]!.used)).toEqual([0, 0, 0])
+  expect(used(intake)).toEqual([0, 0, 0])
+})
+
+test('another holder of a share that has ended gets one of the same size', () => {
+  const intake = new Intake({ bodyBytes: 5 * MiB, streams: 10 }, new ManualClock(), () => {})
+  const share = intake.answer('a', 10)
+  expect(intake.join(share)).toBe(share)
+  share[Symbol.dispose]()
+  share[Symbol.dispose]()
+  expect(used(intake)).toEqual([0, 0, 0])
+  const next = intake.join(share)
+  expect(next).not.toBe(share)
+  expect(used(intake)).toEqual([1, 10, 0])
+  next[Symbol.dispose]()
+  expect(used(intake)).toEqual([0, 0, 0])
+})
+
+test.each([
+  [true, 0],
+  [false, 1],
+])('a share of a response that is destroyed: %s, is released once', async (destroyed, requests) => {
+  const intake = new Intake({ bodyBytes: 5 * MiB, streams: 10 }, new ManualClock(), () => {})
+  const principal = { accountId: 'a' } as Principal
+  const exchange = { response: { destroyed }, held: undefined } as unknown as Exchange
+  await intake.answerUntilClosed(exchange, principal, { bytes: { length: 10 } })
+  expect(intake.shares['requests']!.used).toBe(requests)
+  exchange.held?.[Symbol.dispose]()
+  expect(used(intake)).toEqual([0, 0, 0])
 })
 
 describe('a full service', () => {

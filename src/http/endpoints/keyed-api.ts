@@ -72,7 +72,7 @@ export class KeyedApi {
   async resume(exchange: Exchange, generation: StoredGeneration): Promise<void> {
     const { generations, intake } = this.#deps
     const principal = principalOf(exchange)
-    const { accountId, requestId, format } = generation
+    const { requestId, format } = generation
     const after = wholeNumberOf('starting_after', queryOf(exchange.request.url).get('starting_after') ?? undefined)
     const share = await intake.answerUntilClosed(exchange, principal, { bytes: { length: 0 } })
     await generations.resume(generation, {
@@ -80,7 +80,7 @@ export class KeyedApi {
       requestId,
       sinkFor: (id) => this.#sinkFor(exchange, format, id),
       onClosed: (run) => onClosed(exchange, run),
-      hold: () => share.join() ?? intake.answer(accountId, 0),
+      hold: () => intake.join(share),
       after: after ?? lastEventId(exchange.request),
     })
   }
@@ -112,7 +112,7 @@ export class KeyedApi {
       sinkFor: (requestId) => this.#sinkFor(exchange, format, requestId),
       onClosed: (run) => onClosed(exchange, run),
       // The generation has the place of its request, also after the client has disconnected.
-      hold: () => share.join() ?? this.#deps.intake.answer(accountId, bytes.length),
+      hold: () => this.#deps.intake.join(share),
       after: lastEventId(exchange.request),
       isBackground: runsAlone,
     }
