@@ -268,9 +268,7 @@ export interface AnswerSink {
   drop(): void
   /** Called when the reader has caught up. */
   onDrain(run: () => void): void
-  /**
-   * Called once if the client disconnects before the end, or with the error that makes it impossible to store the answer.
-   */
+  /** Called once if the client disconnects before the end, or with the error if the answer cannot be stored. */
   onDisconnect(run: (failure?: ServiceError) => void): void
   /**
    * Resolves when everything written so far is stored for retries; absent if nothing is. Awaited before the first

@@ -390,6 +390,7 @@ async function readRow(
     head: row.head ?? undefined,
     sealedResponse: row.sealed_response ?? undefined,
     chunks: row.chunks,
+    bytes: row.bytes,
     leaseLeftMs: Math.min(row.lease_left_ms, leaseMs),
   }
 }

@@ -12,7 +12,6 @@ import { sampledInEachFile } from './service/sampled.ts'
  * one seed decides. What is judged: the sentences in `service/invariants`. How it works: decision 58.
  *
  * Invariants of the project's list that this simulation cannot judge, and the tests that do:
- * - I10, one commit per idempotency key: tests/spec/idempotency.test.ts and tests/processes/idempotency.test.ts.
  * - I19, one half-open probe: tests/gateway/routing/circuit-breakers.test.ts; only the breaker knows what a probe is.
  * - I20, managed access needs its proofs: tests/accounts/managed-access; its gate runs next to the data plane.
  */

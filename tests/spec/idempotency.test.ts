@@ -331,6 +331,26 @@ describe('limits', () => {
     expect(callsOfShort() - before).toBe(1)
   })
 
+  test('retries that read large answers use up the unadmitted work of their account', async () => {
+    const reader = await Service.start({ formats: ['openai-chat'] })
+    try {
+      reader.providers[0]!.script([{ do: 'answer', length: 7_000_000 }])
+      const retry = async (): Promise<number> => {
+        const response = await reader.chat({}, { 'idempotency-key': 'read-often' })
+        await response.arrayBuffer()
+        return response.status
+      }
+      const statuses: number[] = []
+      // 96 MiB per minute; a new minute may begin in between.
+      while (statuses.length < 40 && statuses.at(-1) !== 429) statuses.push(await retry())
+      expect(statuses.at(-1)).toBe(429)
+      expect(statuses.slice(0, -1)).toEqual(Array(statuses.length - 1).fill(200))
+      expect((await reader.chat({}, { 'idempotency-key': 'read-often' })).headers.get('retry-after')).not.toBeNull()
+    } finally {
+      await reader.stop()
+    }
+  })
+
   test('an answer that is too large is delivered, but not again', async () => {
     short.providers[0]!.script([{ do: 'answer', length: 9_000_000 }])
     const before = callsOfShort()

@@ -36,6 +36,8 @@ export interface StoredGeneration extends Omit<NewGeneration, 'expiresAtMs'> {
   readonly sealedResponse: string | undefined
   /** How many chunks are stored. */
   readonly chunks: number
+  /** Of the stored chunks, before encryption. */
+  readonly bytes: number
   /** Until the process that runs it counts as dead; not positive if it does. */
   readonly leaseLeftMs: number
 }
@@ -76,7 +78,7 @@ export interface GenerationStore {
    * oldest ended ones of the account if there are too many.
    */
   claim(generation: NewGeneration): Promise<StoredGeneration | undefined>
-  /** Whether a generation is stored under this key, and does not expire by `timeMs`. */
+  /** Whether a generation is stored under this key that runs or does not expire by `timeMs`. */
   has(accountId: string, keyDigest: string, timeMs: number): Promise<boolean>
   findByRequest(accountId: string, requestId: string): Promise<StoredGeneration | undefined>
   /** Appends a chunk and prolongs the lease; false if the generation has ended, was deleted, or has another owner. */

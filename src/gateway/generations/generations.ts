@@ -23,7 +23,7 @@ import { interrupted, StoredFeed } from './stored-feed.ts'
 const renewMs = 2_000
 /** How often a request starts again because the generation that it followed disappeared. */
 const maxTries = 4
-/** What a request with a key costs before admission, besides its body: the store is asked (contract 29.5). */
+/** What a request with a key costs before admission, besides its body and an answer that is read (contract 29.5, 39.7). */
 const claimCost = 48 * 1024
 /** How long a cancellation waits for the process that runs the response: it looks every `renewMs`. */
 const cancelMs = 6_000
@@ -286,6 +286,7 @@ export class Generations {
     try {
       const generation = this.#newGeneration(keyed, entry.feed.isStream)
       const found = await askStore(log, () => store.claim(generation))
+      if (found !== undefined) keyed.request.work?.spend(found.bytes)
       void (found === undefined ? this.#run(entry, keyed, held) : this.#read(entry, found, held))
     } catch (error) {
       held[Symbol.dispose]()

@@ -100,6 +100,7 @@ export class ResponsesApi {
       if (!isNotFound(error)) throw error
       const generation = await generations.backgrounds.find(accountId, requestIdOf(id))
       if (generation?.isBackground !== true) throw error
+      if (generation.state === 'finished') work.begin(accountId).spend(generation.bytes)
       return generations.backgrounds.responseOf(generation)
     }
   }
@@ -110,7 +111,10 @@ export class ResponsesApi {
     const { accountId } = principalOf(exchange)
     uncounted.take(accountId)
     const generation = await generations.backgrounds.find(accountId, requestIdOf(known(id)))
-    if (generation?.format === 'openai-responses' && generation.stream) return keyed.resume(exchange, generation)
+    if (generation?.format === 'openai-responses' && generation.stream) {
+      work.begin(accountId).spend(generation.bytes)
+      return keyed.resume(exchange, generation)
+    }
     if (generation?.isBackground !== true) await stored.find(accountId, id, work.begin(accountId))
     throw invalidRequest(
       'stream',

@@ -98,7 +98,7 @@ async function streamUntilStopped(sink: AnswerSink): Promise<void> {
   sink.write(event)
   await sink.stored!()
   sink.release()
-  await new Promise<void>((resolve) => sink.onDisconnect(resolve as () => void))
+  await new Promise<void>((resolve) => sink.onDisconnect(() => resolve()))
   sink.write(event)
 }
 
