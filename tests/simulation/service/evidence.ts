@@ -42,6 +42,8 @@ export interface Evidence {
   readonly calls: readonly ProviderCall[]
   readonly rows: ReadonlyMap<string, RequestRow>
   readonly usage: readonly UsageRow[]
+  /** The IDs of stored responses. */
+  readonly responses: ReadonlySet<unknown>
   readonly admitted: ReadonlyMap<string, Admitted>
   readonly atRest: AtRest
   /** Rows whose state or charge another recovery changes. */
@@ -65,6 +67,12 @@ export function evidenceOf(world: World, atRest: AtRest, finalExchange: Exchange
     calls: [...world.providers.values()].flatMap(({ calls }) => calls),
     rows: new Map(before.map((row) => [row.id, row])),
     usage: database.prepare('select * from usage').all() as unknown as UsageRow[],
+    responses: new Set(
+      database
+        .prepare('select id from stored_responses')
+        .all()
+        .map(({ id }) => id),
+    ),
     admitted: new Map(world.admitted.map((each) => [each.opening.id, each])),
     atRest,
     recovered: before

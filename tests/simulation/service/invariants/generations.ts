@@ -1,4 +1,6 @@
+import { responseIdFor } from '../../../../src/domain/stored-responses.ts'
 import { uuidOf } from '../../../../src/runtime/ids.ts'
+import type { RequestRow } from '../../../../src/storage/schema/schema.ts'
 import { type Exchange, firstOf } from '../client.ts'
 import { callsOf, type Evidence, hasContent, idOf, type Invariant } from '../evidence.ts'
 
@@ -44,10 +46,15 @@ export const generationInvariants: readonly Invariant[] = [
   },
   {
     id: 'I10d',
-    sentence: 'Of all requests with one key, at most one is charged.',
+    sentence:
+      'Of all requests with one key, at most one is charged, besides those whose stored response could not be deleted.',
     *check(evidence) {
-      const { world, exchanges, rows } = evidence
-      const charged = new Set([...rows.values()].filter((row) => row.charged > 0).map(({ id }) => uuidOf(id)))
+      const { world, exchanges, rows, responses } = evidence
+      // The store failed when it should have deleted the response: it can be read, so it is charged (contract 6.20).
+      const isLeft = ({ id, error_code }: RequestRow): boolean =>
+        error_code !== null && responses.has(responseIdFor(id))
+      const paidRows = [...rows.values()].filter((row) => row.charged > 0 && !isLeft(row))
+      const charged = new Set(paidRows.map(({ id }) => uuidOf(id)))
       for (const group of namedGroups(exchanges)) {
         // Marks that the machine lost count as deliveries (contract 6.13), also of answers that are no longer stored.
         if (world.crashes.some(({ what, atMs }) => what === 'machine' && atMs >= group[0]!.startedMs)) continue
