@@ -25,7 +25,10 @@ const adminErrors = {
     400,
     'Applying this file deletes something. To approve that, call POST /admin/v1/plan and send the ID that it returns as "plan".',
   ],
-  body_too_large: [413, 'A body may have at most 1 MiB. Apply larger files with svc-router apply.'],
+  body_too_large: [
+    413,
+    'A body may have at most 1 MiB. To apply a larger file, run svc-router apply without --url on a machine of the service.',
+  ],
   wrong_type: [415, 'Send JSON with "Content-Type: application/json".'],
   body_invalid: [400, 'The body is not valid for this operation. See "problems".'],
   file_invalid: [422, 'The file cannot be applied, so nothing was changed. See "problems".'],
