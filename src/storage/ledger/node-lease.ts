@@ -38,6 +38,8 @@ export class NodeLease {
   readonly #databaseClock: DatabaseClock
   readonly #listener: LeaseListener
   #timer: Timer | undefined
+  /** When the next heartbeat is due, monotonic milliseconds. */
+  #dueMs = Infinity
   #running: Promise<void> | undefined
   #tidiedMs = Number.NEGATIVE_INFINITY
   #isClosed = false
@@ -62,9 +64,10 @@ export class NodeLease {
     this.#schedule(beatMs)
   }
 
-  /** Checks the database soon, because something failed. */
+  /** Checks the database soon, because something failed. Never delays a heartbeat: failures can be more frequent than they are. */
   hurry(): void {
-    if (this.#running === undefined) this.#schedule(failingBeatMs)
+    if (this.#running !== undefined) return
+    if (this.#dueMs > this.#clock.monotonicMs() + failingBeatMs) this.#schedule(failingBeatMs)
   }
 
   /** Writes the next heartbeat now, because its report changed. */
@@ -87,6 +90,7 @@ export class NodeLease {
   #schedule(delayMs: number): void {
     this.#timer?.cancel()
     if (this.#isClosed) return
+    this.#dueMs = this.#clock.monotonicMs() + delayMs
     this.#timer = this.#clock.after(delayMs, () => {
       this.#running = this.#run().finally(() => {
         this.#running = undefined
