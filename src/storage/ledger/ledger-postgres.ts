@@ -214,6 +214,7 @@ class NodeLedger implements PostgresLedger {
           this.#queue.recover()
         },
         onFailed: (error) => this.#fail(error),
+        inFlight: () => this.#inFlight,
         onOwnRequests: (ids) => this.#giveUpUnknown(ids),
         onBadRow,
         report,

@@ -22,7 +22,12 @@ export interface LeaseListener {
   /** A heartbeat was written: the database works. */
   onBeat(): void
   onFailed(error: unknown): void
-  /** The node's open requests in the database that are not new. Those that it does not know were never dispatched. */
+  /** The requests whose end is not in the database yet. */
+  inFlight(): ReadonlySet<string>
+  /**
+   * The node's open requests in the database that are not new and were not in flight before these were read. Those that are
+   * not in flight now either were never dispatched.
+   */
   onOwnRequests(ids: readonly string[]): void
   /** The database refused what a lost request holds of budgets, which was dropped. */
   onBadRow(reason: string): void
@@ -125,11 +130,13 @@ export class NodeLease {
     if (nowMs - this.#tidiedMs < tidyMs) return
     this.#tidiedMs = nowMs
     await this.#giveUpDeadNodes()
+    // A request can end while they are read: it is then no longer in flight, but among them.
+    const known = new Set(this.#listener.inFlight())
     const { rows } = await sql<{ id: string }>`select id from requests
       where node_id = ${this.#id} and state in ('open', 'lost') and admitted_at_ms < ${databaseMs} - ${unknownAfterMs}`.execute(
       this.#db,
     )
-    this.#listener.onOwnRequests(rows.map(({ id }) => id))
+    this.#listener.onOwnRequests(rows.map(({ id }) => id).filter((id) => !known.has(id)))
   }
 
   /**

@@ -16,14 +16,23 @@ import { ManualClock } from '../../gateway/manual-clock.ts'
 
 let clock: ManualClock
 let beats: number[]
+let inFlight: Set<string>
+let unknown: string[]
+/** The open requests of the node in the database, and what happens while they are read. */
+let open: string[]
+let onRead: () => void
 let lease: NodeLease
 
-/** A database that only knows heartbeats, and notes when they are written. */
+/** A database that only knows heartbeats, of which it notes the times, and the node's open requests. */
 class Connection implements DatabaseConnection {
   executeQuery<Row>({ sql }: CompiledQuery): Promise<QueryResult<Row>> {
     const isBeat = sql.startsWith('insert into nodes')
     if (isBeat) beats.push(clock.monotonicMs())
-    return Promise.resolve({ rows: isBeat ? [{ seen_at_ms: clock.nowMs() } as Row] : [] })
+    if (isBeat) return Promise.resolve({ rows: [{ seen_at_ms: clock.nowMs() } as Row] })
+    if (!sql.startsWith('select id from requests')) return Promise.resolve({ rows: [] })
+    const rows = open.map((id) => ({ id }) as Row)
+    onRead()
+    return Promise.resolve({ rows })
   }
 
   async *streamQuery<Row>(): AsyncGenerator<QueryResult<Row>> {}
@@ -38,6 +47,10 @@ class Driver extends DummyDriver {
 beforeEach(async () => {
   clock = new ManualClock()
   beats = []
+  inFlight = new Set()
+  unknown = []
+  open = []
+  onRead = () => {}
   const db = new Kysely<Tables>({
     dialect: {
       createAdapter: () => new PostgresAdapter(),
@@ -51,7 +64,14 @@ beforeEach(async () => {
     db,
     'node',
     { clock, databaseClock },
-    { onBeat: () => {}, onFailed: () => {}, onOwnRequests: () => {}, onBadRow: () => {}, report: () => undefined },
+    {
+      onBeat: () => {},
+      onFailed: () => {},
+      inFlight: () => inFlight,
+      onOwnRequests: (ids) => unknown.push(...ids),
+      onBadRow: () => {},
+      report: () => undefined,
+    },
   )
   await lease.start()
   beats = []
@@ -73,4 +93,12 @@ test('a failure makes the next heartbeat earlier, but not later', async () => {
   lease.hurry()
   await clock.advance(100)
   expect(beats.map((atMs) => atMs - startMs)).toEqual([5_000])
+})
+
+test('a request that ends while the open requests are read is known', async () => {
+  inFlight.add('req_ending')
+  open = ['req_ending', 'req_unknown']
+  onRead = () => inFlight.delete('req_ending')
+  await clock.advance(5_000)
+  expect(unknown).toEqual(['req_unknown'])
 })
