@@ -98,10 +98,10 @@ export async function decideBatch(
   const admit = sql.raw(hasClaims ? 'svc_router_admit_3' : 'svc_router_admit_2')
   const { rows } = await sql<CounterRow & { readonly out_n: number }>`
     select * from ${admit}(${JSON.stringify(given)}::jsonb, ${nodeId}, ${Math.ceil(expiresMs)})`.execute(db)
-  const decided: Decided[] = Array.from({ length: batch.length })
+  const decided = Array.from<Decided | undefined>({ length: batch.length })
   for (const row of rows) decided[row.out_n] = decidedBy(row, batch[row.out_n]!)
-  if (rows.length !== batch.length) throw new Error('the database did not return a decision for every request')
-  return decided
+  // There is no row for an account that was deleted while the statement waited for its lock.
+  return decided.map((one) => one ?? unrecorded())
 }
 
 /** Decides a batch. If the database refuses a row of it, each request is decided by itself, and only that one gets an error. */
@@ -117,13 +117,18 @@ export async function decideAlone(
     if (reason === undefined) throw error
     if (batch.length === 1) {
       onBadRow(reason)
-      const refused = new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause: error })
-      return [{ error: refused, fullMinute: undefined }]
+      return [unrecorded(error)]
     }
   }
   const decided: Decided[] = []
   for (const asking of batch) decided.push(...(await decideAlone(decide, [asking], onBadRow)))
   return decided
+}
+
+/** The refusal of a request that cannot be recorded, for a reason that concerns no other one. */
+function unrecorded(cause?: unknown): Refused {
+  const error = new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
+  return { error, fullMinute: undefined }
 }
 
 function decidedBy(row: CounterRow, { plan, rate }: Pick<Asking, 'plan' | 'rate'>): Decided {

@@ -250,6 +250,25 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     known.settle(failed, 'none')
   })
 
+  test('an account that is deleted while a batch waits for its row is refused alone', async () => {
+    const node = await open('node')
+    const other = (id: string): RequestOpening => ({ ...openingOf(id), accountId: 'acc_2' })
+    await Promise.all([node.admit(openingOf('req_1'), plan), node.admit(other('req_2'), plan)])
+    let asked: Promise<PromiseSettledResult<unknown>[]> | undefined
+    await db.transaction().execute(async (deletion) => {
+      await sql`delete from meters where account_id = 'acc_1'`.execute(deletion)
+      asked = Promise.allSettled([node.admit(openingOf('req_3'), plan), node.admit(other('req_4'), plan)])
+      await until(async () => {
+        const { rows } = await sql`select 1 from pg_stat_activity
+          where wait_event = 'transactionid' and datname = current_database()`.execute(db)
+        return rows.length > 0
+      }, new ManualClock())
+    })
+    const [refused, admitted] = await asked!
+    expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'record_unavailable' } })
+    expect([admitted!.status, node.healthy()]).toEqual(['fulfilled', true])
+  })
+
   test('a batch that is decided after its node has given up admits nothing', async () => {
     await open('node')
     const late = { nodeId: 'node', expiresMs: Date.now() - 1 }
