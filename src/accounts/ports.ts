@@ -362,7 +362,8 @@ export interface AccountDataStore extends Pick<AccountStore, 'findAccount'> {
   listOwnTickets(accountId: string, limit: number): Promise<readonly Ticket[]>
   /**
    * Deletes the account and every row about it except in the audit log, in one transaction; its subscriptions are
-   * marked for cancellation. False if the account is unknown.
+   * marked for cancellation. An account with many requests is suspended first, and most of its requests are deleted in
+   * transactions of their own: after an error, call it again. False if the account is unknown.
    */
   deleteAccount(accountId: string, nowMs: number, record: AuditRecord): Promise<boolean>
 }

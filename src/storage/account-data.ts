@@ -1,5 +1,13 @@
-import type { ExpressionBuilder, ExpressionWrapper, SqlBool, Transaction } from 'kysely'
+import {
+  type ExpressionBuilder,
+  type ExpressionWrapper,
+  type Kysely,
+  sql,
+  type SqlBool,
+  type Transaction,
+} from 'kysely'
 import type { AccountDataStore } from '../accounts/ports.ts'
+import type { AuditRecord } from '../domain/audit.ts'
 import { defineStore } from './define-store.ts'
 import { readProof } from './proofs.ts'
 import { change } from './revision.ts'
@@ -37,6 +45,8 @@ const ownTables = [
  * PostgreSQL may abort the deletion.
  */
 const maxTries = 5
+/** Requests deleted per transaction: admissions that share a batch with the account's wait meanwhile, and so does SQLite. */
+const maxRequestsAtOnce = 1_000
 
 /** All data of one account, for export and deletion. */
 export const accountDataStore = defineStore<Omit<AccountDataStore, 'findAccount'>>({
@@ -84,19 +94,67 @@ export const accountDataStore = defineStore<Omit<AccountDataStore, 'findAccount'
   },
 
   async deleteAccount(db, accountId, nowMs, record) {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await change(db, record, (transaction) => deleteAccountRows(transaction, accountId, nowMs))
-      } catch (error) {
-        if (tries === maxTries || !isConflict(error)) throw error
-      }
+    // A caller's transaction deletes everything or nothing.
+    if (!db.isTransaction && (await hasManyRequests(db, accountId))) {
+      await retried(() => suspend(db, accountId, record))
+      while ((await retried(() => deleteEndedRequests(db, accountId))) === maxRequestsAtOnce);
     }
+    return retried(() => change(db, record, (transaction) => deleteAccountRows(transaction, accountId, nowMs)))
   },
 })
+
+async function retried<Value>(work: () => Promise<Value>): Promise<Value> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (tries === maxTries || !isConflict(error)) throw error
+    }
+  }
+}
 
 /** Whether the database aborted the transaction for another one: a deadlock, or a conflict of concurrent changes. */
 function isConflict(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')
+}
+
+async function hasManyRequests(db: Kysely<Tables>, accountId: string): Promise<boolean> {
+  const { rows } = await sql`select 1 from requests where account_id = ${accountId}
+    order by admitted_at_ms limit 1 offset ${maxRequestsAtOnce}`.execute(db)
+  return rows.length > 0
+}
+
+/** Stops new requests of the account. If its deletion is interrupted afterwards, it stays suspended. */
+function suspend(db: Kysely<Tables>, accountId: string, record: AuditRecord): Promise<boolean> {
+  return change(db, { ...record, event: { type: 'account.suspended', accountId } }, async (transaction) => {
+    const result = await transaction
+      .updateTable('accounts')
+      .set({ suspended: 1 })
+      .where('id', '=', accountId)
+      .where('suspended', '=', 0)
+      .executeTakeFirstOrThrow()
+    return result.numUpdatedRows > 0n
+  })
+}
+
+/** Deletes some of an account's requests that have ended, and returns how many. */
+function deleteEndedRequests(db: Kysely<Tables>, accountId: string): Promise<number> {
+  return db.transaction().execute(async (transaction) => {
+    const rows = await transaction
+      .selectFrom('requests')
+      .select('id')
+      .where('account_id', '=', accountId)
+      .where('state', 'in', ['done', 'lost'])
+      .where('holds', 'is', null)
+      .orderBy('admitted_at_ms')
+      .limit(maxRequestsAtOnce)
+      .execute()
+    if (rows.length === 0) return 0
+    const ids = rows.map(({ id }) => id)
+    await transaction.deleteFrom('provider_errors').where('request_id', 'in', ids).execute()
+    await transaction.deleteFrom('requests').where('id', 'in', ids).execute()
+    return rows.length
+  })
 }
 
 /** Deletes all data of one account. Returns false if there is no such account. */

@@ -498,6 +498,31 @@ describe.each(enginesFor('account data'))('account data on %s', (_, engine) => {
       expect(await countsOf('acc_1')).toEqual(owned.map(() => 1))
     })
 
+    test('an account with many requests is suspended first, and an interrupted deletion can be repeated', async () => {
+      await fill('acc_1')
+      await fill('acc_2')
+      await db.updateTable('requests').set({ state: 'open' }).where('account_id', '=', 'acc_1').execute()
+      const rows = Array.from({ length: 2_500 }, (_, at) => answeredRow(`req_many_${at}`, { admitted_at_ms: at }))
+      for (let at = 0; at < rows.length; at += 500) await addRows(...rows.slice(at, at + 500))
+      const record: AuditRecord = {
+        actor: { kind: 'cli' },
+        atMs: 1,
+        event: { type: 'account.deleted', accountId: 'acc_1' },
+      }
+      const failing: AuditRecord = { ...record, event: { type: 'account.deleted', accountId: 'no id' } }
+      await expect(store.deleteAccount('acc_1', 1, failing)).rejects.toThrow(TypeError)
+      expect(await countsOf('acc_1'), 'all but the ended requests').toEqual(owned.map(() => 1))
+      expect((await store.find('digest 1'))?.account.suspended).toBe(true)
+      expect(await store.deleteAccount('acc_1', 1, record)).toBe(true)
+      expect(await countsOf('acc_1')).toEqual(owned.map(() => 0))
+      expect(await countsOf('acc_2')).toEqual(owned.map(() => 1))
+      const events = (await store.listAudit({ limit: 2 })).map(({ event }) => event)
+      expect(events).toEqual([
+        { type: 'account.deleted', accountId: 'acc_1' },
+        { type: 'account.suspended', accountId: 'acc_1' },
+      ])
+    })
+
     test('the test covers every table that has an account column', async () => {
       const tables = await db.introspection.getTables()
       const named = tables

@@ -42,13 +42,7 @@ describe.runIf(hasPostgres('deleting accounts'))('deleting an account on Postgre
       const lock = (id: string) => sql`select 1 from requests where id = ${id} for update`.execute(settlement)
       await lock('req_2')
       deleting = store.deleteAccount('acc_1', 1, someRecord())
-      for (;;) {
-        const { rows } = await sql`
-          select 1 from pg_stat_activity
-          where wait_event = 'transactionid' and datname = current_database()`.execute(db)
-        if (rows.length > 0) break
-        await sleep(1)
-      }
+      await untilSomebodyWaits()
       await lock('req_1')
     })
     expect(await deleting).toBe(true)
@@ -56,4 +50,38 @@ describe.runIf(hasPostgres('deleting accounts'))('deleting an account on Postgre
     // A session reports its statistics at most once a second.
     await expect.poll(aborted).toBeGreaterThan(before)
   })
+
+  test('of an account with many requests delays no admission while they are deleted', async () => {
+    const store = createStore(db)
+    const account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1 }
+    await store.addAccount(account, someRecord())
+    await sql`insert into meters (account_id, admitted, last_at_ms) values ('acc_1', 0, 0)`.execute(db)
+    const rows = Array.from({ length: 1_001 }, (_, at) => requestRow(`req_${at}`, 1))
+    for (let at = 0; at < rows.length; at += 500)
+      await db
+        .insertInto('requests')
+        .values(rows.slice(at, at + 500))
+        .execute()
+    let deleting: Promise<boolean> | undefined
+    await db.transaction().execute(async (settlement) => {
+      await sql`select 1 from requests where id = 'req_7' for update`.execute(settlement)
+      deleting = store.deleteAccount('acc_1', 1, someRecord())
+      await untilSomebodyWaits()
+      expect(await store.findAccount('acc_1')).toMatchObject({ suspended: true })
+      const { rows: free } = await sql`select 1 from meters for update nowait`.execute(db)
+      expect(free).toHaveLength(1)
+    })
+    expect(await deleting).toBe(true)
+    expect(await db.selectFrom('requests').select('id').execute()).toEqual([])
+  })
+
+  async function untilSomebodyWaits(): Promise<void> {
+    for (;;) {
+      const { rows } = await sql`
+        select 1 from pg_stat_activity
+        where wait_event = 'transactionid' and datname = current_database()`.execute(db)
+      if (rows.length > 0) return
+      await sleep(1)
+    }
+  }
 })
