@@ -189,7 +189,9 @@ class NodeLedger implements PostgresLedger {
     this.#budgetRefusals = new BudgetRefusals(clock)
     this.#onFailing = onFailing
     this.#release = release
-    this.#settlements = new SettlementQueue(db, clock, { onWritten: (id) => this.#inFlight.delete(id), onBadRow })
+    const onFailed = (error: unknown): void => this.#fail(error)
+    const onWritten = (id: string): boolean => this.#inFlight.delete(id)
+    this.#settlements = new SettlementQueue(db, clock, { onWritten, onFailed, onBadRow })
     const databaseClock = new DatabaseClock(clock)
     this.#databaseClock = databaseClock
     const decide = (batch: readonly Asking[]): Promise<readonly Decided[]> =>
@@ -199,7 +201,7 @@ class NodeLedger implements PostgresLedger {
         onBadRow,
       )
     this.#queue = new AdmissionQueue(decide, clock, {
-      onFailed: (error) => this.#fail(error),
+      onFailed,
       onDecided: () => {
         this.#isFailing = false
       },
@@ -213,7 +215,7 @@ class NodeLedger implements PostgresLedger {
           this.#isFailing = false
           this.#queue.recover()
         },
-        onFailed: (error) => this.#fail(error),
+        onFailed,
         inFlight: () => this.#inFlight,
         onOwnRequests: (ids) => this.#giveUpUnknown(ids),
         onBadRow,

@@ -32,6 +32,8 @@ export interface Settlement {
 interface SettlementListener {
   /** The outcome of this request is in the database. */
   readonly onWritten: (id: string) => void
+  /** Outcomes cannot be written, and are tried again: called once until a write succeeds. */
+  readonly onFailed: (error: unknown) => void
   /** The database refused an outcome, which was settled with what is known. */
   readonly onBadRow: (reason: string) => void
 }
@@ -116,7 +118,8 @@ export class SettlementQueue {
         for (const { id } of batch) this.#listener.onWritten(id)
         this.#isFailing = false
         retryMs = 0
-      } catch {
+      } catch (error) {
+        if (!this.#isFailing) this.#listener.onFailed(error)
         this.#isFailing = true
         this.#release(Infinity)
         if (this.#clock.monotonicMs() >= this.#giveUpAtMs) return

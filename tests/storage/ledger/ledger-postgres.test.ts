@@ -29,6 +29,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
   let folders: string
   let db: Kysely<Tables>
   let clock: ManualClock
+  let failures: string[]
   const ledgers: PostgresLedger[] = []
 
   beforeAll(async () => {
@@ -38,6 +39,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     folders = mkdtempSync(join(tmpdir(), 'svc-router-node-'))
     db = await openPostgres(await server.createMigratedDatabase())
     clock = new ManualClock()
+    failures = []
   })
   afterEach(async () => {
     for (const ledger of ledgers.splice(0)) await endOf(ledger)
@@ -64,7 +66,10 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
   async function open(name: string, own = clock): Promise<PostgresLedger> {
     const folder = join(folders, name)
     mkdirSync(folder, { recursive: true })
-    const ledger = await openPostgresLedger(db, folder, own, { bootId: 'this boot' })
+    const ledger = await openPostgresLedger(db, folder, own, {
+      bootId: 'this boot',
+      onFailing: (reason) => failures.push(reason),
+    })
     ledgers.push(ledger)
     return ledger
   }
@@ -303,6 +308,23 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     // What is not charged cannot be read.
     expect(await hasAnswer(db, 'req_delivered')).toBe(true)
     expect(await hasAnswer(db, 'req_waiting')).toBe(false)
+  })
+
+  test('outcomes that cannot be written are reported once, although admissions succeed', async () => {
+    const node = await open('node')
+    const admission = await node.admit(openingOf('req_1'), plan)
+    const rename = (from: string, to: string) => sql.raw(`alter function ${from} rename to ${to}`).execute(db)
+    await rename('svc_router_settle_3', 'svc_router_settle_none')
+    admission.settle(answered, 'done')
+    await until(async () => failures.length > 0)
+    for (let count = 2; count < 5; count += 1) {
+      await node.admit(openingOf(`req_${count}`), plan)
+      await clock.advance(5_000)
+    }
+    expect([failures, node.healthy()]).toEqual([['42883'], false])
+    await rename('svc_router_settle_none', 'svc_router_settle_3')
+    await until(async () => node.healthy())
+    expect(await recordOf('req_1')).toMatchObject({ state: 'done', charged: 1 })
   })
 
   test('a folder belongs to one node', async () => {
