@@ -104,11 +104,20 @@ export async function decideBatch(
   return decided.map((one) => one ?? unrecorded())
 }
 
-/** Decides a batch. If the database refuses a row of it, each request is decided by itself, and only that one gets an error. */
+interface AloneOptions {
+  readonly onBadRow: (reason: string) => void
+  /** Whether the node no longer waits for the batch. */
+  readonly isExpired: () => boolean
+}
+
+/**
+ * Decides a batch. If the database refuses a row of it, each request is decided by itself, and only that one gets an error.
+ * Those that are left when the batch has expired are not admitted.
+ */
 export async function decideAlone(
   decide: (batch: readonly Asking[]) => Promise<readonly Decided[]>,
   batch: readonly Asking[],
-  onBadRow: (reason: string) => void,
+  { onBadRow, isExpired }: AloneOptions,
 ): Promise<readonly Decided[]> {
   try {
     return await decide(batch)
@@ -121,7 +130,10 @@ export async function decideAlone(
     }
   }
   const decided: Decided[] = []
-  for (const asking of batch) decided.push(...(await decideAlone(decide, [asking], onBadRow)))
+  for (const asking of batch) {
+    if (isExpired()) decided.push(unrecorded())
+    else decided.push(...(await decideAlone(decide, [asking], { onBadRow, isExpired })))
+  }
   return decided
 }
 

@@ -194,12 +194,11 @@ class NodeLedger implements PostgresLedger {
     this.#settlements = new SettlementQueue(db, clock, { onWritten, onFailed, onBadRow })
     const databaseClock = new DatabaseClock(clock)
     this.#databaseClock = databaseClock
-    const decide = (batch: readonly Asking[]): Promise<readonly Decided[]> =>
-      decideAlone(
-        (some) => decideBatch(db, { nodeId, expiresMs: databaseClock.nowMs() + decideLimitMs }, some),
-        batch,
-        onBadRow,
-      )
+    const decide = (batch: readonly Asking[]): Promise<readonly Decided[]> => {
+      const expiresMs = databaseClock.nowMs() + decideLimitMs
+      const isExpired = (): boolean => databaseClock.nowMs() >= expiresMs
+      return decideAlone((some) => decideBatch(db, { nodeId, expiresMs }, some), batch, { onBadRow, isExpired })
+    }
     this.#queue = new AdmissionQueue(decide, clock, {
       onFailed,
       onDecided: () => {

@@ -63,6 +63,13 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     }
   }
 
+  /** Resolves when a statement waits for a lock of a row. */
+  async function untilSomebodyWaits(): Promise<void> {
+    const waiting = sql`select 1 from pg_stat_activity
+      where wait_event = 'transactionid' and datname = current_database()`
+    await until(async () => (await waiting.execute(db)).rows.length > 0, new ManualClock())
+  }
+
   async function open(name: string, own = clock): Promise<PostgresLedger> {
     const folder = join(folders, name)
     mkdirSync(folder, { recursive: true })
@@ -263,15 +270,27 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     await db.transaction().execute(async (deletion) => {
       await sql`delete from meters where account_id = 'acc_1'`.execute(deletion)
       asked = Promise.allSettled([node.admit(openingOf('req_3'), plan), node.admit(other('req_4'), plan)])
-      await until(async () => {
-        const { rows } = await sql`select 1 from pg_stat_activity
-          where wait_event = 'transactionid' and datname = current_database()`.execute(db)
-        return rows.length > 0
-      }, new ManualClock())
+      await untilSomebodyWaits()
     })
     const [refused, admitted] = await asked!
     expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'record_unavailable' } })
     expect([admitted!.status, node.healthy()]).toEqual(['fulfilled', true])
+  })
+
+  test('requests of a batch with a bad row are not admitted by themselves after their callers were refused', async () => {
+    const node = await open('node')
+    await node.admit(openingOf('req_1'), plan)
+    const bad = { ...openingOf('req_2'), units: 0.5 }
+    let asked: Promise<PromiseSettledResult<unknown>[]> | undefined
+    await db.transaction().execute(async (holding) => {
+      await sql`select 1 from meters for update`.execute(holding)
+      asked = Promise.allSettled([node.admit(bad, plan), node.admit(openingOf('req_3'), plan)])
+      await untilSomebodyWaits()
+      await clock.advance(3_000)
+      expect((await asked).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    })
+    await until(async () => node.healthy(), new ManualClock())
+    expect(await db.selectFrom('requests').select('id').execute()).toEqual([{ id: 'req_1' }])
   })
 
   test('a batch that is decided after its node has given up admits nothing', async () => {
