@@ -195,7 +195,7 @@ class NodeLedger implements PostgresLedger {
     const databaseClock = new DatabaseClock(clock)
     this.#databaseClock = databaseClock
     const decide = (batch: readonly Asking[]): Promise<readonly Decided[]> => {
-      const expiresMs = databaseClock.nowMs() + decideLimitMs
+      const expiresMs = databaseClock.earliestMs() + decideLimitMs
       const isExpired = (): boolean => databaseClock.nowMs() >= expiresMs
       return decideAlone((some) => decideBatch(db, { nodeId, expiresMs }, some), batch, { onBadRow, isExpired })
     }
