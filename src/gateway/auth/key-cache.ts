@@ -29,7 +29,10 @@ export class KeyCache {
   readonly #entries = new BoundedMap<string, KnownKey>(maxRemembered)
   /** When each of these entries expires, monotonic milliseconds. */
   readonly #unknown = new BoundedMap<string, number>(maxUnknown)
+  /** Lookups that began after the last change, by digest. */
   readonly #lookups = new Map<string, Promise<KnownKey | undefined>>()
+  /** How many have not ended, with those that began before it. */
+  #running = 0
   #revision: number | undefined
   #confirmedMs = Number.NEGATIVE_INFINITY
   #confirming: Promise<void> | undefined
@@ -84,7 +87,7 @@ export class KeyCache {
   }
 
   #lookUp(digest: string): Promise<KnownKey | undefined> {
-    if (this.#lookups.size >= maxLookups) return Promise.reject(new Error('too many concurrent key lookups'))
+    if (this.#running >= maxLookups) return Promise.reject(new Error('too many concurrent key lookups'))
     const revision = this.#revision
     const lookup = this.#inTime(this.#store.find(digest))
       .then((found) => {
@@ -93,7 +96,12 @@ export class KeyCache {
         if (revision === this.#revision) this.#remember(digest, entry)
         return entry
       })
-      .finally(() => this.#lookups.delete(digest))
+      .finally(() => {
+        this.#running -= 1
+        // A later lookup may have taken its place.
+        if (this.#lookups.get(digest) === lookup) this.#lookups.delete(digest)
+      })
+    this.#running += 1
     this.#lookups.set(digest, lookup)
     return lookup
   }
@@ -151,6 +159,7 @@ export class KeyCache {
       this.#revision = revision
       this.#entries.clear()
       this.#unknown.clear()
+      this.#lookups.clear()
       if (!isFirst) this.#onChange()
     }
     this.#confirmedMs = askedMs

@@ -112,6 +112,26 @@ describe('cached keys', () => {
     expect(await state(directory)).toBe('revoked')
   })
 
+  test('a lookup that began before a change is not joined after it', async () => {
+    const { store, clock, directory } = await opened()
+    store.held = Promise.withResolvers()
+    const first = store.held
+    const early = state(directory)
+    store.held = undefined
+    store.set('k', 'revoked')
+    await clock.advance(250)
+    store.held = Promise.withResolvers()
+    const second = store.held
+    const late = state(directory)
+    first.resolve()
+    expect(await early).toBe('active')
+    // The early lookup, which has ended, must not end the late one for others.
+    const joining = state(directory)
+    expect(store.finds).toBe(2)
+    second.resolve()
+    expect([await late, await joining]).toEqual(['revoked', 'revoked'])
+  })
+
   test('an unknown key is cached for five seconds, and not beyond a change', async () => {
     const { store, clock, directory } = await opened()
     expect(await directory.find('new')).toBeUndefined()
@@ -226,7 +246,13 @@ describe('an unavailable store', () => {
     )
     await settled()
     expect(store.finds).toBe(256)
+    // Also after a change, although nobody joins these any more.
+    store.held = undefined
+    store.set('k', 'revoked')
+    await clock.advance(250)
+    await expect(directory.find('k')).rejects.toThrow('too many')
     await clock.advance(2_000)
+    expect((await state(directory)) === 'revoked' && store.finds).toBe(257)
     expect((await Promise.all(asked)).every((entry) => entry === 'refused')).toBe(true)
   })
 })

@@ -32,9 +32,15 @@ export const accessBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: cache,
-        find: '      .finally(() => this.#lookups.delete(digest))',
-        replace: '      .then((found) => (this.#lookups.delete(digest), found))',
+        find: '      .finally(() => {\n        this.#running -= 1\n',
+        replace: '      .then((found) => {\n        this.#running -= 1\n',
       },
+      {
+        file: cache,
+        find: '=== lookup) this.#lookups.delete(digest)\n',
+        replace: '=== lookup) this.#lookups.delete(digest)\n        return found\n',
+      },
+      { file: cache, find: '      this.#lookups.clear()\n', replace: '' },
     ],
   },
   {
