@@ -85,8 +85,8 @@ export const answerBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: run,
-        find: "    this.#clientDisconnected = true\n    this.#source.current?.stop(new UpstreamError('cancelled'))\n",
-        replace: '    this.#clientDisconnected = true\n',
+        find: "    this.#source.current?.stop(failure ?? new UpstreamError('cancelled'))\n",
+        replace: '',
       },
     ],
   },

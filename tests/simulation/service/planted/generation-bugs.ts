@@ -42,7 +42,7 @@ export const generationBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: stored,
-        find: 'feed.isStream && hasContent ? feed.brokenEnd(interrupted()) : Buffer.alloc(0)',
+        find: 'feed.hasBegunStream ? feed.brokenEnd(interrupted()) : Buffer.alloc(0)',
         replace: 'Buffer.alloc(0)',
       },
     ],
