@@ -164,10 +164,7 @@ export interface Backend extends CallTarget, BackendFacts {
   readonly model: string
   /** Whether it only simulates a model; every answer's headers say so. */
   readonly simulated: boolean
-  /**
-   * The account that owns this upstream; absent for the operator's. Only the owner can read the backend's error
-   * messages (contract 21.11).
-   */
+  /** The account that owns this upstream; absent for the operator's. Only the owner can read its error messages (contract 21.11). */
   readonly owner?: string | undefined
   /** Whether it uses the operator's credential on behalf of accounts with managed access. */
   readonly isManaged?: boolean | undefined
@@ -232,6 +229,8 @@ export interface UpstreamHead {
 }
 
 export interface UpstreamCall {
+  /** Whether the provider may have got any of the request; absent if that is unknown. */
+  readonly isSent?: boolean
   /** Stops reading, which slows the provider down (contract 9.12). */
   pause(): void
   resume(): void

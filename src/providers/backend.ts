@@ -131,6 +131,7 @@ export function createUnusableBackend(
         if (!isAborted) listener.onError(new UpstreamError(outcome))
       })
       return {
+        isSent: false,
         pause() {},
         resume() {},
         abort() {

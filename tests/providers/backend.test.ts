@@ -309,10 +309,10 @@ describe('failing connections', () => {
   test('a TLS handshake that the server never answers is abandoned after connectMs', async () => {
     const { port, sockets } = await serveTcp((socket) => socket.resume())
     const pools = openPools()
-    const { error } = await run(
+    const { error, call } = await run(
       openBackend(pools, `https://127.0.0.1:${port}`, { timeouts: { ...defaultTimeouts(false), connectMs: 150 } }),
     )
-    expect(error?.outcome).toBe('timeout')
+    expect([error?.outcome, call.isSent]).toEqual(['timeout', false])
     await until(() => sockets.size === 0)
     expect(pools.counts().connections).toBe(0)
   })
@@ -331,8 +331,8 @@ describe('failing connections', () => {
         socket.resetAndDestroy()
       })
     })
-    const { error, steps } = await run(openBackend(openPools(), baseUrl))
-    expect([error?.outcome, steps, requests]).toEqual(['reset', ['error'], 1])
+    const { error, steps, call } = await run(openBackend(openPools(), baseUrl))
+    expect([error?.outcome, steps, requests, call.isSent]).toEqual(['reset', ['error'], 1, true])
   })
 
   test.each([
@@ -455,6 +455,7 @@ describe('abort, pause, and resume', () => {
     const silent = record(backend)
     await until(() => provider.counts().open === 1)
     silent.call.abort()
+    expect(silent.call.isSent).toBe(true)
     for (const where of ['onHead', 'onData'] as const) {
       provider.script([{ do: 'stall', afterEvents: 2 }])
       await new Promise<void>((resolve) => {
@@ -487,7 +488,7 @@ describe('abort, pause, and resume', () => {
     const recording = record(backend)
     recording.call.abort()
     await until(() => pools.counts().open === 0)
-    expect(provider.counts().requests).toBe(0)
+    expect([recording.call.isSent, provider.counts().requests]).toEqual([false, 0])
     await run(backend)
     expect([provider.counts().requests, provider.counts().connections, recording.steps]).toEqual([1, 1, []])
   })

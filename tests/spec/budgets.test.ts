@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
-import { serveHttp, until } from '../providers/support.ts'
+import { serveHttp, serveTcp, until } from '../providers/support.ts'
 import { errorOf, expectUsage } from '../refusals.ts'
 import { Service, type ServiceOptions } from '../service.ts'
 import { budgetOf, nanoPerUsd, pricedFacts, setTestBudget, usdPerMillion } from '../test-budgets.ts'
@@ -126,6 +126,39 @@ describe('a budget of an account', () => {
     expect([answer.status, answer.headers.get('x-svc-router-upstream')]).toEqual([200, 'beta'])
     await expect.poll(async () => (await state()).held).toBe(0)
     expect((await state()).spent).toBeLessThan(0.05 * nanoPerUsd)
+  })
+
+  test.each([
+    ['a TLS handshake', 'https', ''],
+    ['the body of a rejection', 'http', 'HTTP/1.1 429 Too Many Requests\r\ncontent-length: 100\r\n\r\n'],
+  ])('is not charged for a call whose client leaves during %s', async (_, protocol, answer) => {
+    let heard = 0
+    const { port } = await serveTcp((socket) => {
+      socket.on('data', () => {
+        heard += 1
+        socket.write(answer)
+      })
+    })
+    const baseUrl = `${protocol}://127.0.0.1:${port}`
+    await start({
+      facts: {},
+      formats: [],
+      settings: {
+        providers: { stuck: { preset: 'custom', base_url: baseUrl, format: 'openai-chat' } },
+        backends: { stuck: { provider: 'stuck', model: 'm', usd_per_million: usdPerMillion } },
+        profiles: { stuck: { backends: ['stuck'] } },
+      },
+    })
+    await budget({ limit: 1 * nanoPerUsd })
+    const abort = new AbortController()
+    const body = { model: 'stuck', messages, max_tokens: 1_000 }
+    const left = service.post('/chat/completions', body, {}, abort.signal).catch(() => {})
+    await until(() => heard > 0)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    abort.abort()
+    await left
+    await expect.poll(async () => (await state()).held).toBe(0)
+    expect((await state()).spent).toBe(0)
   })
 
   test('no further attempt is made that the budget could not pay for', async () => {

@@ -5,6 +5,8 @@ import type { Picodollars } from '../../domain/money.ts'
 export interface CallBill {
   /** Whether a provider that no longer delivers stops writing. */
   readonly isStream: boolean
+  /** Whether the provider got nothing of the call, or rejected it with a status. */
+  readonly isFree: boolean
   /** Whether the provider accepted the call with a successful status. */
   readonly isAccepted: boolean
   /** Whether content of its answer arrived. */

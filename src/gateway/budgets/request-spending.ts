@@ -72,7 +72,8 @@ export class RequestSpending {
     let cost = 0n
     let sum = noAmounts
     for (const call of this.#calls) {
-      const { usage, amount, hasContent } = call.bill
+      const { usage, amount, hasContent, isFree } = call.bill
+      if (isFree) continue
       const isKnown = usage !== undefined && (hasContent || usage.source === 'counted')
       if (!isKnown) {
         sum = addAmounts(sum, this.#mostOf(call))
@@ -100,8 +101,7 @@ export class RequestSpending {
     const call = this.#calls.find((one) => one.bill === bill)
     if (call === undefined) return
     call.endedMs = this.#request.monotonicMs()
-    if (bill.isAccepted || !(error instanceof UpstreamError)) return
-    if (error.status === undefined && !unbilled.has(error.outcome)) return
+    if (bill.isAccepted || !(bill.isFree || isUnbilled(error))) return
     this.#drop(bill)
     this.#left = addAmounts(this.#left, call.worst)
   }
@@ -172,6 +172,10 @@ export class RequestSpending {
       nanoPerToken,
     }
   }
+}
+
+function isUnbilled(error: unknown): boolean {
+  return error instanceof UpstreamError && (error.status !== undefined || unbilled.has(error.outcome))
 }
 
 /** Outcomes of calls that no provider has begun to answer, even without a status. */

@@ -31,6 +31,8 @@ export class AttemptBill implements CallBill {
   #conversation: Conversation | undefined
   readonly #sampling: Sampling | undefined
   #bodyLength = 0
+  /** Whether its provider may have begun to work on it. */
+  #mayCost = false
   #isAccepted = false
   #hasContent = false
   #lane: Lane | undefined
@@ -48,9 +50,15 @@ export class AttemptBill implements CallBill {
     this.#sampling = conversation?.sampling
   }
 
-  /** The request is sent, with a body of this length. */
+  /** The request is sent as soon as it has a connection, with a body of this length. */
   sent(bodyLength: number): void {
     this.#bodyLength = bodyLength
+    this.#mayCost = true
+  }
+
+  /** The provider answers with a status that is not successful. */
+  rejected(): void {
+    this.#mayCost = false
   }
 
   /** The provider answers with a successful status. */
@@ -64,8 +72,9 @@ export class AttemptBill implements CallBill {
     if (this.#lane !== undefined) this.#lane = lane
   }
 
-  /** Nothing more is read: keeps the usage instead of what it was read from. */
-  close(): void {
+  /** Nothing more is read: keeps the usage instead of what it was read from. A call without a connection was never sent. */
+  close(isSent = true): void {
+    if (!isSent) this.#mayCost = false
     this.#usage = this.usage
     this.#hasContent = this.hasContent
     this.#lane = this.#conversation = undefined
@@ -81,6 +90,10 @@ export class AttemptBill implements CallBill {
   get usage(): Usage | undefined {
     const lane = this.#lane
     return lane === undefined ? this.#usage : usageOf(lane, this.#conversation, this.#bodyLength)
+  }
+
+  get isFree(): boolean {
+    return !this.#mayCost
   }
 
   get isAccepted(): boolean {
@@ -100,7 +113,7 @@ export class AttemptBill implements CallBill {
   costFor({ outcome, status }: Pick<Attempt, 'outcome' | 'status'>): PossibleCost {
     const { usage, amount } = this
     if (usage === undefined)
-      return { ...nothingDue, isEstimated: this.#bodyLength > 0 && status === undefined && uncertain.has(outcome) }
+      return { ...nothingDue, isEstimated: this.#mayCost && status === undefined && uncertain.has(outcome) }
     const { price } = this.#target
     const rates = price?.at(this.#startedAtMs)
     if (amount === undefined) return unknownCost

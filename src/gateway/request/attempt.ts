@@ -219,6 +219,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
     // Redirects are rejections, too: they are never followed (contract 21.13).
     if (head.status < 200 || head.status > 299) {
       this.#rejection = { head, chunks: [], length: 0 }
+      this.bill.rejected()
       this.#timer?.cancel()
       this.#timer = this.#clock.after(refusalBodyMs, () => this.#endRejection())
       return
@@ -326,8 +327,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
     this.#close()
     if (this.#flow !== undefined) {
       this.observer?.ended()
-      this.#flow.ended(last)
-      return
+      return this.#flow.ended(last)
     }
     if (typeof last === 'string') this.#held += last
     else this.#whole = last
@@ -366,7 +366,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
 
   #close(): void {
     this.#over = true
-    this.bill.close()
+    this.bill.close(this.#call?.isSent)
     this.#timer?.cancel()
   }
 

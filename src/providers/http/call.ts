@@ -53,6 +53,10 @@ export class Call implements UpstreamCall, PooledCall {
     this.#listener = listener
   }
 
+  get isSent(): boolean {
+    return this.#sentAtMs !== undefined
+  }
+
   start(connection: Connection): void {
     this.#connection = connection
     connection.carry(this)

@@ -35,6 +35,10 @@ export class SignedCall implements UpstreamCall {
     )
   }
 
+  get isSent(): boolean {
+    return this.#call !== undefined && this.#call.isSent !== false
+  }
+
   pause(): void {
     this.#isPaused = true
     this.#call?.pause()

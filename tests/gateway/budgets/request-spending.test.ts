@@ -16,6 +16,7 @@ const worst: Amounts = { nanoUsd: 100 * 1_000 + 1_000 * 10_000, tokens: 1_100 }
 
 interface FakeBill extends CallBill {
   isStream: boolean
+  isFree: boolean
   isAccepted: boolean
   hasContent: boolean
   usage: Usage | undefined
@@ -55,6 +56,7 @@ beforeEach(() => {
 function billOf(changes: Partial<FakeBill> = {}): FakeBill {
   return {
     isStream: false,
+    isFree: false,
     isAccepted: false,
     hasContent: false,
     usage: undefined,
@@ -81,6 +83,22 @@ test.each([401, 408, 429, 500, 502, 503, 529])(
       await begin(bill)
       spending.ended(bill, new UpstreamError('server_error', { status }))
     }
+    expect(spending.spent()).toEqual({ nanoUsd: 0, tokens: 0 })
+  },
+)
+
+test.each(['timeout', 'cancelled'] as const)(
+  'a call that its provider did not get, or had rejected, costs nothing after %s',
+  async (outcome) => {
+    for (let count = 0; count < 3; count += 1) {
+      const bill = billOf()
+      await begin(bill)
+      bill.isFree = true
+      spending.ended(bill, new UpstreamError(outcome))
+    }
+    expect(spending.spent()).toEqual({ nanoUsd: 0, tokens: 0 })
+    const running = billOf({ isFree: true })
+    await begin(running)
     expect(spending.spent()).toEqual({ nanoUsd: 0, tokens: 0 })
   },
 )

@@ -11,5 +11,20 @@ test.each(['timeout', 'reset', 'cancelled'] as const)(
     bill.sent(100)
     expect(bill.costFor({ outcome })).toMatchObject({ amount: 0n, isEstimated: true })
     expect(bill.costFor({ outcome, status: 408 })).toMatchObject({ amount: 0n, isEstimated: false })
+    bill.rejected()
+    expect([bill.isFree, bill.costFor({ outcome }).isEstimated]).toEqual([true, false])
   },
 )
+
+test.each([
+  [false, true],
+  [true, false],
+  [undefined, false],
+])('a call of which it is known that it was sent: %s, costs nothing: %s', (isSent, isFree) => {
+  const bill = new AttemptBill({} as CallTarget, new ManualClock(), { stream: false, conversation: undefined })
+  expect(bill.isFree).toBe(true)
+  bill.sent(100)
+  expect(bill.isFree).toBe(false)
+  bill.close(isSent)
+  expect([bill.isFree, bill.costFor({ outcome: 'cancelled' }).isEstimated]).toEqual([isFree, !isFree])
+})

@@ -27,13 +27,16 @@ function begin(
   grant: () => void | Promise<void> = alwaysGranted,
 ) {
   const clock = new ManualClock()
-  const calls = { paused: 0, aborted: 0 }
+  const calls = { paused: 0, aborted: 0, isSent: undefined as boolean | undefined }
   const backend = {
     id: 'b',
     issuer: 'someone',
     ...limits,
     dialect: { streamUsage: true },
     call: () => ({
+      get isSent() {
+        return calls.isSent
+      },
       pause: () => void (calls.paused += 1),
       resume: () => {},
       abort: () => void (calls.aborted += 1),
@@ -171,6 +174,22 @@ test('a rejection whose body never ends is classified by what has arrived', asyn
   await settled()
   expect(ended.error).toBeInstanceOf(UpstreamError)
   expect(ended.error).toMatchObject({ outcome: 'server_error', status: 503, retryAfterMs: 7_000 })
+})
+
+test('a call costs nothing if it is canceled before it is sent, or after a rejection without a body', async () => {
+  for (const [isSent, status, isFree] of [
+    [false, undefined, true],
+    [true, 429, true],
+    [true, undefined, false],
+    [true, 200, false],
+  ] as const) {
+    const { run, calls, ended } = begin(10)
+    calls.isSent = isSent
+    if (status !== undefined) run.onHead({ ...streamHead, status })
+    run.stop(new UpstreamError('cancelled'))
+    await settled()
+    expect([ended.error, run.bill.isFree], `${isSent} ${status}`).toMatchObject([{ outcome: 'cancelled' }, isFree])
+  }
 })
 
 test('a target without deadlines may be silent for days, but its stream ends a second after the terminal event', async () => {

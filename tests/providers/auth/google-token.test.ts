@@ -160,7 +160,8 @@ describe('a backend with a service account', () => {
   test('it is unreachable if Google’s token endpoint is', async () => {
     const pools = openPools({ googleTokenUrl: 'http://127.0.0.1:9/token' })
     const spec = { format: 'gemini', signing: 'google', credential, authHeader: null } as const
-    expect((await run(openBackend(pools, 'http://127.0.0.1:9/v1', spec))).error?.outcome).toBe('unreachable')
+    const { error, call } = await run(openBackend(pools, 'http://127.0.0.1:9/v1', spec))
+    expect([error?.outcome, call.isSent]).toEqual(['unreachable', false])
   })
 
   test('assertions are sent only to Google, whatever the key file says', () => {
