@@ -1,29 +1,7 @@
 import type { InputPart } from '../../domain/conversation.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { unsupported } from '../assert-translatable.ts'
-
-const dataUrl = /^data:([^;,]*)((?:;[^;,]*)*),/i
-const typesByExtension: Readonly<Record<string, string>> = {
-  png: 'image/png',
-  jpg: 'image/jpeg',
-  jpeg: 'image/jpeg',
-  webp: 'image/webp',
-  gif: 'image/gif',
-  heic: 'image/heic',
-  heif: 'image/heif',
-  pdf: 'application/pdf',
-  txt: 'text/plain',
-  md: 'text/markdown',
-  csv: 'text/csv',
-  html: 'text/html',
-  json: 'application/json',
-  xml: 'text/xml',
-  mp3: 'audio/mp3',
-  wav: 'audio/wav',
-  mp4: 'video/mp4',
-  mov: 'video/quicktime',
-  webm: 'video/webm',
-}
+import { dataUrl, mediaTypeOf } from '../media-types.ts'
 
 /**
  * Writes one part of a message or tool result. @throws ServiceError `unsupported_parameter` if Gemini does not support
@@ -38,7 +16,7 @@ export function writePart(part: InputPart): JsonObject {
     case 'audio':
       return { inlineData: { mimeType: `audio/${part.format}`, data: part.data } }
     case 'file': {
-      const type = typeOf(part.filename ?? '') ?? 'application/pdf'
+      const type = mediaTypeOf(part.filename ?? '') ?? 'application/pdf'
       if (part.data !== undefined) {
         return part.data.startsWith('data:')
           ? inline(part.data, type)
@@ -77,10 +55,5 @@ function linked(url: string, otherwise: string): JsonObject {
   if (!URL.canParse(url)) {
     throw unsupported('messages', 'An image or a file has neither a URL nor a data URL. Send one of them.')
   }
-  return { fileData: { mimeType: typeOf(new URL(url).pathname) ?? otherwise, fileUri: url } }
-}
-
-function typeOf(name: string): string | undefined {
-  const extension = /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase()
-  return extension === undefined ? undefined : typesByExtension[extension]
+  return { fileData: { mimeType: mediaTypeOf(new URL(url).pathname) ?? otherwise, fileUri: url } }
 }

@@ -1,5 +1,6 @@
 import type { AssistantPart, Conversation, InputPart } from '../../domain/conversation.ts'
 import { isGiven, isObject, type Json, type JsonObject } from '../../domain/json.ts'
+import { statedType } from '../../formats/media-types.ts'
 import type { Backend } from '../ports.ts'
 
 /** What providers add to a request by themselves, such as instructions for tools, in tokens. */
@@ -53,7 +54,7 @@ export function inputBound(
   for (const { parts } of turns) {
     for (const part of parts) {
       tokens += mediaTokens(part)
-      if (part.type === 'image') images += 1
+      if (part.type === 'image' && isImage(part.url)) images += 1
     }
   }
   images += countUnreadImages(body['input'])
@@ -91,15 +92,25 @@ function asksForSummary({ compaction, context_management: management }: JsonObje
 function mediaTokens(part: InputPart | AssistantPart): number {
   switch (part.type) {
     case 'image':
-      return part.url.startsWith('data:') ? -part.url.length : 0
+      if (isImage(part.url)) return part.url.startsWith('data:') ? -part.url.length : 0
+      return fileTokens(part.url)
     case 'audio':
       return Math.ceil(part.data.length / bytesPerAudioToken) - part.data.length
     case 'file':
-      // Formats such as PDF are compressed, and providers also read their pages as images.
-      return part.data?.startsWith('data:text/') === true ? 0 : tokensOfUnknownFile
+      return fileTokens(part.data)
     default:
       return 0
   }
+}
+
+/** Formats such as PDF are compressed, and providers also read their pages as images. Plain text counts with its bytes. */
+function fileTokens(data: string | undefined): number {
+  return data?.startsWith('data:text/') === true ? 0 : tokensOfUnknownFile
+}
+
+/** Whether the URL of an image can be one. Some models read whatever it is: a video, or all pages of a PDF. */
+function isImage(url: string): boolean {
+  return statedType(url)?.startsWith('image/') !== false
 }
 
 /** The parts that only the provider reads, and that a conversation does not have. */

@@ -46,6 +46,14 @@ function userWith(part: JsonObject): JsonObject {
   return { messages: [{ role: 'user', content: [{ type: 'text', text }, part] }] }
 }
 
+function imageAt(url: string): JsonObject {
+  return userWith({ type: 'image_url', image_url: { url } })
+}
+
+function inputImageAt(url: string): JsonObject {
+  return { input: [{ role: 'user', content: [{ type: 'input_image', image_url: url }] }] }
+}
+
 function messagesWith(members: JsonObject): Asked {
   return { format: anthropicMessages, body: { messages: [], max_tokens: 1, ...members } }
 }
@@ -102,10 +110,15 @@ test.each([
   ['a video', userWith({ type: 'video_url', video_url: { url: 'https://e.example/v.mp4' } })],
   ['a file in base64', userWith({ type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA' } })],
   ['a file by its ID', userWith({ type: 'file', file: { file_id: 'file_1' } })],
+  ['a video as an image', imageAt('https://e.example/film.MP4?t=1')],
+  ['a video as an image in base64', imageAt('data:video/mp4;base64,AAAA')],
+  ['a PDF as an image in base64', imageAt('data:Application/PDF;base64,AAAA')],
+  ['a PDF as an image of a Responses request', inputImageAt('https://e.example/a.pdf')],
   ['an upload', userWith({ type: 'container_upload', file_id: 'file_1' })],
   ['an earlier answer in audio', { messages: [{ role: 'assistant', audio: { id: 'audio_1' } }] }],
 ])('%s holds as much as a file of 100 pages', (_, body) => {
-  expect(claimOf({ body, window: 1_000_000 }).base.tokens).toBeGreaterThanOrEqual(300_000)
+  const format = body['input'] === undefined ? openaiChat : openaiResponses
+  expect(claimOf({ format, body, window: 1_000_000 }).base.tokens).toBeGreaterThanOrEqual(300_000)
 })
 
 test.each([
@@ -121,6 +134,16 @@ test.each([
 ])('%s that only the provider reads holds as much as an image', (_, item) => {
   const asked = { format: openaiResponses, body: { input: [{ role: 'user', content: text }, item] } }
   expect(claimOf({ ...asked, window: 1_000_000 }).base.tokens).toBeGreaterThanOrEqual(6_000)
+})
+
+test.each([
+  'https://e.example/i.png',
+  'https://e.example/film.mp4/',
+  'data:image/png;base64,AAAA',
+  'data:;base64,AAAA',
+  'x',
+])('an image at %s holds only as much as an image', (url) => {
+  expect(claimOf({ body: imageAt(url), window: 1_000_000 }).base.tokens).toBeLessThan(8_000)
 })
 
 test('a file of plain text holds its bytes', () => {
