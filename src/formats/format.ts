@@ -137,6 +137,8 @@ export interface AnswerReader {
    * text, which parses fast. @throws UpstreamError as `readWhole`
    */
   readLarge?(bytes: Buffer): Generator<void, readonly AnswerEvent[]>
+  /** The service tier that the stream has named so far, as it did; absent if its format names none before its usage. */
+  readonly serviceTier?: string | undefined
   /** Whether the terminal event was read: a stream that ends without it is broken (contract 10.5). */
   readonly finished: boolean
 }

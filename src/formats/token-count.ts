@@ -82,7 +82,7 @@ function addDetails(usage: Draft<Usage>, given: GivenDetails): void {
   addCount(usage, 'imageInputTokens', given.imageInput)
   addCount(usage, 'imageOutputTokens', given.imageOutput)
   addCount(usage, 'webSearches', given.webSearches)
-  const serviceTier = readName(given.serviceTier, usualTiers)
+  const serviceTier = readTier(given.serviceTier)
   if (serviceTier !== undefined) usage.serviceTier = serviceTier
   const region = readName(given.region, anyRegion)
   if (region !== undefined) usage.region = region
@@ -94,6 +94,11 @@ function addCount(usage: Draft<Usage>, name: CountName, value: Json | undefined)
   const count = readCount(value)
   if (count === undefined || count === 0) return
   if (name !== 'webSearches' || count <= mostSearches) usage[name] = count
+}
+
+/** The name of a service tier; undefined for the usual one. */
+export function readTier(value: Json | undefined): string | undefined {
+  return readName(value, usualTiers)
 }
 
 /** A provider's short name for something unusual, in lowercase. Anything longer has no known price: `other`. */

@@ -46,6 +46,10 @@ export class ChatReader implements AnswerReader {
     return this.#finished
   }
 
+  get serviceTier(): string | undefined {
+    return this.#serviceTier
+  }
+
   get lastData(): JsonObject | undefined {
     return this.#parser.last
   }

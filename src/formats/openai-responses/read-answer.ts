@@ -15,12 +15,17 @@ const nothing: readonly AnswerEvent[] = []
 /** Reads one answer in Responses. */
 export class ResponsesReader implements AnswerReader {
   #started = false
+  #serviceTier: string | undefined
   #finished = false
   readonly #parser = new EventParser()
   readonly #items = new ItemReader()
 
   get finished(): boolean {
     return this.#finished
+  }
+
+  get serviceTier(): string | undefined {
+    return this.#serviceTier
   }
 
   get lastData(): JsonObject | undefined {
@@ -66,7 +71,8 @@ export class ResponsesReader implements AnswerReader {
   #start(response: Json | undefined, events: AnswerEvent[]): void {
     if (this.#started || !isObject(response)) return
     this.#started = true
-    const { id, model } = response
+    const { id, model, service_tier: tier } = response
+    if (typeof tier === 'string') this.#serviceTier = tier
     events.push({
       type: 'start',
       ...(typeof id === 'string' && id !== '' && { id }),

@@ -11,6 +11,8 @@ export interface CallBill {
   readonly isAccepted: boolean
   /** Whether content of its answer arrived. */
   readonly hasContent: boolean
+  /** Whether the service tier of its usage is known; if not, it was estimated for the usual one. */
+  readonly hasTier: boolean
   /** Undefined if nothing is due as far as is known. */
   readonly usage: Usage | undefined
   /** The cost of that; undefined if it is unknown. */

@@ -58,7 +58,7 @@ export function dearestCost(
  * The service tiers that a provider may bill: besides the one that the request names, the usual one; without a name, any that a
  * project can have as its default.
  */
-function possibleTiers(tier: string | undefined, { tiers = {} }: TokenPrice): readonly (string | undefined)[] {
+export function possibleTiers(tier: string | undefined, { tiers = {} }: TokenPrice): readonly (string | undefined)[] {
   if (tier !== undefined && tier !== 'auto') return [undefined, tier]
   return [undefined, ...Object.keys(tiers).filter((name) => !askedForTiers.has(name))]
 }

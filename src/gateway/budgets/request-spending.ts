@@ -1,9 +1,12 @@
 import { addAmounts, type Amounts, noAmounts } from '../../domain/budgets.ts'
+import type { Usage } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { Picodollars } from '../../domain/money.ts'
+import { costOf } from '../../domain/token-price.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { Backend, CallGrant, HeldBudgets } from '../ports.ts'
 import type { CallBill } from './call-bill.ts'
-import { dearestCost, inNanodollars, type PricedCall } from './dearest-cost.ts'
+import { dearestCost, inNanodollars, possibleTiers, type PricedCall } from './dearest-cost.ts'
 import { inputAt, type InputBound } from './input-bound.ts'
 
 /** What a request with budgets may cost, and what its budgets hold for it. */
@@ -24,6 +27,7 @@ interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
 }
 
 interface OpenCall {
+  readonly backend: Backend
   readonly bill: CallBill
   readonly worst: Amounts
   /** Of the worst case: nanodollars for each token of its output. */
@@ -72,13 +76,14 @@ export class RequestSpending {
     let cost = 0n
     let sum = noAmounts
     for (const call of this.#calls) {
-      const { usage, amount, hasContent, isFree } = call.bill
+      const { usage, hasContent, isFree } = call.bill
       if (isFree) continue
       const isKnown = usage !== undefined && (hasContent || usage.source === 'counted')
       if (!isKnown) {
         sum = addAmounts(sum, this.#mostOf(call))
         continue
       }
+      const amount = this.#amountOf(call, usage)
       if (amount !== undefined) cost += amount
       const nanoUsd = amount === undefined ? call.worst.nanoUsd : 0
       sum = addAmounts(sum, { nanoUsd, tokens: usage.inputTokens + usage.outputTokens })
@@ -118,7 +123,7 @@ export class RequestSpending {
       tokens: Math.max(0, this.#left.tokens - worst.tokens),
     }
     const { monotonicMs } = this.#request
-    this.#calls.push({ bill, worst, nanoPerToken, startedMs: monotonicMs(), endedMs: undefined })
+    this.#calls.push({ backend, bill, worst, nanoPerToken, startedMs: monotonicMs(), endedMs: undefined })
     if (nanoUsd > 0 || tokens > 0) return this.#takeMore(bill, worst, { nanoUsd, tokens })
   }
 
@@ -133,6 +138,18 @@ export class RequestSpending {
     const written = Math.ceil((writingMs * fastestTokensPerSecond) / 1_000)
     const unwritten = Math.max(0, outputTokens - written) * answers
     return { nanoUsd: worst.nanoUsd - nanoPerToken * unwritten, tokens: worst.tokens - unwritten }
+  }
+
+  /** What a call costs by its usage. If an estimate has no service tier, the dearest one that the provider may bill counts. */
+  #amountOf({ backend, bill }: OpenCall, usage: Usage): Picodollars | undefined {
+    const price = bill.hasTier || usage.source === 'counted' ? undefined : backend.price?.at(this.#request.nowMs())
+    if (price === undefined) return bill.amount
+    let dearest = bill.amount
+    for (const serviceTier of possibleTiers(undefined, price)) {
+      const amount = serviceTier === undefined ? undefined : costOf({ ...usage, serviceTier }, price)
+      if (dearest !== undefined && amount !== undefined && amount > dearest) dearest = amount
+    }
+    return dearest
   }
 
   async #takeMore(bill: CallBill, worst: Amounts, missing: Amounts): Promise<void> {

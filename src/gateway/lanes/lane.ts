@@ -64,6 +64,8 @@ export interface Lane {
   readonly faultText: string | undefined
   /** The usage that the backend reported; undefined if it reported none. */
   readonly usage: Usage | undefined
+  /** The service tier that the backend has named so far, as it did; undefined if it named none. */
+  readonly serviceTier?: string | undefined
   /** Whether the answer is a refusal for safety, as far as it was read (contract 7.29). */
   readonly refused: boolean
   /** A rough count of the answer's tokens so far, for a backend that reports no usage. */

@@ -49,6 +49,10 @@ class WrappedReader implements AnswerReader {
     return this.#reader.lastData
   }
 
+  get serviceTier(): string | undefined {
+    return this.#reader.serviceTier
+  }
+
   get finished(): boolean {
     return this.#reader.finished
   }

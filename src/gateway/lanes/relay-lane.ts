@@ -68,6 +68,10 @@ export class RelayLane implements Lane {
     this.#issuer = issuer
   }
 
+  get serviceTier(): string | undefined {
+    return this.#reader.serviceTier
+  }
+
   get waiting(): number {
     return this.#rest.length
   }

@@ -48,6 +48,10 @@ export class TranslationLane implements Lane {
     this.#conversation = conversation
   }
 
+  get serviceTier(): string | undefined {
+    return this.#reader.serviceTier
+  }
+
   get waiting(): number {
     return this.#sse.waiting
   }

@@ -8,13 +8,13 @@ import {
   type RequestCost,
   unknownCost,
 } from '../../domain/request-cost.ts'
-import { cacheSavings, costOf } from '../../domain/token-price.ts'
+import { cacheSavings, costOf, type TokenPrice } from '../../domain/token-price.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { CallBill } from '../budgets/call-bill.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { CallTarget } from '../ports.ts'
-import { isAbsurd, usageOf } from './request-usage.ts'
+import { isAbsurd, isTierKnown, usageOf } from './request-usage.ts'
 
 const nothingDue: RequestCost = { amount: 0n, saved: 0n, isEstimated: false }
 /** Outcomes after which a provider may have begun to work, although nothing of an answer arrived. */
@@ -35,6 +35,7 @@ export class AttemptBill implements CallBill {
   #mayCost = false
   #isAccepted = false
   #hasContent = false
+  #hasTier = true
   #lane: Lane | undefined
   #usage: Usage | undefined
 
@@ -76,6 +77,7 @@ export class AttemptBill implements CallBill {
   close(isSent = true): void {
     if (!isSent) this.#mayCost = false
     this.#usage = this.usage
+    this.#hasTier = this.hasTier
     this.#hasContent = this.hasContent
     this.#lane = this.#conversation = undefined
   }
@@ -89,7 +91,7 @@ export class AttemptBill implements CallBill {
   /** Undefined if nothing is due. */
   get usage(): Usage | undefined {
     const lane = this.#lane
-    return lane === undefined ? this.#usage : usageOf(lane, this.#conversation, this.#bodyLength)
+    return lane === undefined ? this.#usage : usageOf({ lane, bill: this }, this.#conversation, this.#bodyLength)
   }
 
   get isFree(): boolean {
@@ -104,9 +106,17 @@ export class AttemptBill implements CallBill {
     return this.#lane?.hasContent ?? this.#hasContent
   }
 
+  get hasTier(): boolean {
+    return this.#lane === undefined ? this.#hasTier : isTierKnown(this.#lane, this.#conversation?.hints.serviceTier)
+  }
+
   get amount(): Picodollars | undefined {
     const { usage } = this
-    return usage === undefined ? 0n : costOf(usage, this.#target.price?.at(this.#startedAtMs))
+    return usage === undefined ? 0n : costOf(usage, this.price)
+  }
+
+  get price(): TokenPrice | undefined {
+    return this.#target.price?.at(this.#startedAtMs)
   }
 
   /** The cost of the attempt that ended with this outcome. */
@@ -115,11 +125,10 @@ export class AttemptBill implements CallBill {
     if (usage === undefined)
       return { ...nothingDue, isEstimated: this.#mayCost && status === undefined && uncertain.has(outcome) }
     const { price } = this.#target
-    const rates = price?.at(this.#startedAtMs)
     if (amount === undefined) return unknownCost
     return {
       amount,
-      saved: cacheSavings(usage, rates),
+      saved: cacheSavings(usage, this.price),
       isEstimated: usage.source === 'estimated',
       ...(price === undefined ? {} : { prices: price.version }),
     }

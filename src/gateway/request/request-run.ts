@@ -366,7 +366,7 @@ export class RequestRun extends SetEntry {
     const { request, context } = this.#options
     const firstContentMs = this.#firstContentMs
     const hasContent = current !== undefined && firstContentMs !== undefined
-    const usage = hasContent ? usageOf(current.lane, context.conversation, request.bytes.length) : undefined
+    const usage = hasContent ? usageOf(current, context.conversation, request.bytes.length) : undefined
     const { attempts, cost } = billFor(this.#attempts(errorCode, usage))
     const { passedBy, fusions } = recordMembers
     const totalMs = Math.round(this.#elapsedMs())

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { Amounts } from '../../../src/domain/budgets.ts'
 import type { Usage } from '../../../src/domain/conversation.ts'
-import { costOf } from '../../../src/domain/token-price.ts'
+import { costOf, type TokenPrice } from '../../../src/domain/token-price.ts'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import type { CallBill } from '../../../src/gateway/budgets/call-bill.ts'
 import { RequestSpending } from '../../../src/gateway/budgets/request-spending.ts'
@@ -9,7 +9,7 @@ import type { Backend } from '../../../src/gateway/ports.ts'
 
 /** Picodollars per token. */
 const rates = { input: 1_000_000, output: 10_000_000 }
-const price = { rates }
+const price: TokenPrice = { rates }
 const backend = { id: 'c1', model: 'm', price: { version: 'v', at: () => price } } as unknown as Backend
 /** One call with 100 tokens of input and 1,000 of output, in nanodollars and tokens. */
 const worst: Amounts = { nanoUsd: 100 * 1_000 + 1_000 * 10_000, tokens: 1_100 }
@@ -19,6 +19,7 @@ interface FakeBill extends CallBill {
   isFree: boolean
   isAccepted: boolean
   hasContent: boolean
+  hasTier: boolean
   usage: Usage | undefined
 }
 
@@ -59,6 +60,7 @@ function billOf(changes: Partial<FakeBill> = {}): FakeBill {
     isFree: false,
     isAccepted: false,
     hasContent: false,
+    hasTier: true,
     usage: undefined,
     get amount() {
       return this.usage === undefined ? 0n : costOf(this.usage, price)
@@ -146,6 +148,16 @@ test('an answer that broke off costs what its record says', async () => {
   const bill = billOf({ isStream: true, isAccepted: true, hasContent: true, usage: usage(20, 5, 'estimated') })
   await begin(bill)
   expect(spending.spent()).toEqual({ nanoUsd: 20_000 + 50_000, tokens: 25 })
+})
+
+test('an answer that broke off before its tier was known costs what the dearest tier costs that may be billed', async () => {
+  const cut = { isStream: true, isAccepted: true, hasContent: true }
+  const tiers = { flex: 500, priority: 2_000, fast: 6_000 }
+  const tiered = { ...backend, price: { version: 'v', at: () => ({ rates, tiers }) } }
+  rest = 1e12
+  const bill = billOf({ ...cut, hasTier: false, usage: usage(20, 5, 'estimated') })
+  await spending.grant(() => {})(tiered, undefined, bill)
+  expect(spending.spent()).toEqual({ nanoUsd: 2 * (20_000 + 50_000), tokens: 25 })
 })
 
 test('a stream that is canceled before content costs its input, and what can be written until 2 s later', async () => {
