@@ -1,5 +1,13 @@
 import type { Usage } from '../../domain/conversation.ts'
-import type { Picodollars } from '../../domain/money.ts'
+import type { TokenPrice } from '../../domain/token-price.ts'
+
+/** What is known of a call whose answer broke off before its provider had counted it. */
+export interface CutAnswer {
+  /** Whether the provider counted the input. */
+  readonly hasInput: boolean
+  /** How much the request asks the model to reason. */
+  readonly effort: string | undefined
+}
 
 /** What is known about the cost of one upstream call: the same object from its beginning to its end (contract 42.8). */
 export interface CallBill {
@@ -15,6 +23,8 @@ export interface CallBill {
   readonly hasTier: boolean
   /** Undefined if nothing is due as far as is known. */
   readonly usage: Usage | undefined
-  /** The cost of that; undefined if it is unknown. */
-  readonly amount: Picodollars | undefined
+  /** Present if that is an estimate of an answer that broke off. */
+  readonly cut: CutAnswer | undefined
+  /** The price of its tokens; undefined if it is unknown. */
+  readonly price: TokenPrice | undefined
 }

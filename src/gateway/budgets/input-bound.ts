@@ -33,6 +33,8 @@ const openMembers = ['mcp_servers', 'container', 'web_search_options', 'search_p
 export interface InputBound {
   readonly tokens: number
   readonly images: number
+  /** What its audio and files have at most, without those of plain text. */
+  readonly media: number
   /** Whether the provider can add as much as fits into the window. */
   readonly isOpen: boolean
   /** Whether the provider may first read all of it to summarize it. */
@@ -49,23 +51,26 @@ export function inputBound(
   { turns, tools }: Pick<Conversation, 'turns' | 'tools'>,
   body: JsonObject = {},
 ): InputBound {
-  let tokens = bytes + addedTokens
+  let text = bytes + addedTokens
+  let media = 0
   let images = 0
   for (const { parts } of turns) {
     for (const part of parts) {
-      tokens += mediaTokens(part)
+      text -= base64Length(part)
+      media += mediaTokens(part)
       if (part.type === 'image' && isImage(part.url)) images += 1
     }
   }
   images += countUnreadImages(body['input'])
-  tokens += (countUnread(body['messages']) + countUnread(body['input'])) * tokensOfUnknownFile
+  media += (countUnread(body['messages']) + countUnread(body['input'])) * tokensOfUnknownFile
   const isOpen =
     tools.some((tool) => tool.type === 'hosted' && canAddInput(tool.declaration)) ||
     openMembers.some((name) => isUsed(body[name])) ||
     [body, body['extra_body']].some(hasCachedContent) ||
     // The prompt of a Responses request is a template that the provider stores.
     isObject(body['prompt'])
-  return { tokens: Math.max(0, tokens), images, isOpen, ...(asksForSummary(body) && { isSummarized: true }) }
+  const tokens = Math.max(0, text) + media
+  return { tokens, images, media, isOpen, ...(asksForSummary(body) && { isSummarized: true }) }
 }
 
 /** What the input of a call counts as at most: never more than the window of the model, in each of its readings. */
@@ -88,14 +93,24 @@ function asksForSummary({ compaction, context_management: management }: JsonObje
   return isUsed(compaction) || (edits as readonly Json[]).some(isCompaction)
 }
 
-/** What a part counts as, beyond its bytes in the request; negative for base64. */
+/** The most that the media of a request have as input, as far as their sizes are known or assumed. */
+export function mediaAt({ media, images }: InputBound, backend: Pick<Backend, 'model' | 'contextWindow'>): number {
+  return inputAt({ tokens: media, images, media, isOpen: false }, backend)
+}
+
+/** The base64 of a part that does not count as text. */
+function base64Length(part: InputPart | AssistantPart): number {
+  if (part.type === 'audio') return part.data.length
+  return part.type === 'image' && part.url.startsWith('data:') && isImage(part.url) ? part.url.length : 0
+}
+
+/** What a part counts as beside the text of the request, if it is not an image. */
 function mediaTokens(part: InputPart | AssistantPart): number {
   switch (part.type) {
     case 'image':
-      if (isImage(part.url)) return part.url.startsWith('data:') ? -part.url.length : 0
-      return fileTokens(part.url)
+      return isImage(part.url) ? 0 : fileTokens(part.url)
     case 'audio':
-      return Math.ceil(part.data.length / bytesPerAudioToken) - part.data.length
+      return Math.ceil(part.data.length / bytesPerAudioToken)
     case 'file':
       return fileTokens(part.data)
     default:

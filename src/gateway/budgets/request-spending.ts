@@ -5,9 +5,9 @@ import type { Picodollars } from '../../domain/money.ts'
 import { costOf } from '../../domain/token-price.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { Backend, CallGrant, HeldBudgets } from '../ports.ts'
-import type { CallBill } from './call-bill.ts'
+import type { CallBill, CutAnswer } from './call-bill.ts'
 import { dearestCost, inNanodollars, possibleTiers, type PricedCall } from './dearest-cost.ts'
-import { inputAt, type InputBound } from './input-bound.ts'
+import { inputAt, type InputBound, mediaAt } from './input-bound.ts'
 
 /** What a request with budgets may cost, and what its budgets hold for it. */
 interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
@@ -28,6 +28,7 @@ interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
 
 interface OpenCall {
   readonly backend: Backend
+  readonly input: InputBound
   readonly bill: CallBill
   readonly worst: Amounts
   /** Of the worst case: nanodollars for each token of its output. */
@@ -39,6 +40,8 @@ interface OpenCall {
 
 /** Faster than any provider writes one answer. */
 const fastestTokensPerSecond = 3_000
+/** As fast as the models of the large providers reason. */
+const usualTokensPerSecond = 200
 /** How long a provider may take to notice that nobody reads its stream any more. */
 const stopsWithinMs = 2_000
 
@@ -83,10 +86,11 @@ export class RequestSpending {
         sum = addAmounts(sum, this.#mostOf(call))
         continue
       }
-      const amount = this.#amountOf(call, usage)
+      const used = this.#usedBy(call, usage)
+      const amount = amountOf(call.bill, used)
       if (amount !== undefined) cost += amount
       const nanoUsd = amount === undefined ? call.worst.nanoUsd : 0
-      sum = addAmounts(sum, { nanoUsd, tokens: usage.inputTokens + usage.outputTokens })
+      sum = addAmounts(sum, { nanoUsd, tokens: used.inputTokens + used.outputTokens })
     }
     return addAmounts(sum, { nanoUsd: inNanodollars(cost), tokens: 0 })
   }
@@ -123,7 +127,7 @@ export class RequestSpending {
       tokens: Math.max(0, this.#left.tokens - worst.tokens),
     }
     const { monotonicMs } = this.#request
-    this.#calls.push({ backend, bill, worst, nanoPerToken, startedMs: monotonicMs(), endedMs: undefined })
+    this.#calls.push({ backend, input, bill, worst, nanoPerToken, startedMs: monotonicMs(), endedMs: undefined })
     if (nanoUsd > 0 || tokens > 0) return this.#takeMore(bill, worst, { nanoUsd, tokens })
   }
 
@@ -140,16 +144,24 @@ export class RequestSpending {
     return { nanoUsd: worst.nanoUsd - nanoPerToken * unwritten, tokens: worst.tokens - unwritten }
   }
 
-  /** What a call costs by its usage. If an estimate has no service tier, the dearest one that the provider may bill counts. */
-  #amountOf({ backend, bill }: OpenCall, usage: Usage): Picodollars | undefined {
-    const price = bill.hasTier || usage.source === 'counted' ? undefined : backend.price?.at(this.#request.nowMs())
-    if (price === undefined) return bill.amount
-    let dearest = bill.amount
-    for (const serviceTier of possibleTiers(undefined, price)) {
-      const amount = serviceTier === undefined ? undefined : costOf({ ...usage, serviceTier }, price)
-      if (dearest !== undefined && amount !== undefined && amount > dearest) dearest = amount
+  /**
+   * What counts as the usage of a call (contract 46.5). An estimate of an answer that broke off has its media at their largest
+   * sizes, and the reasoning that the model may not have shown: otherwise, a client that always leaves early would pay for
+   * nearly nothing of them.
+   */
+  #usedBy({ bill, backend, input, startedMs, endedMs }: OpenCall, usage: Usage): Usage {
+    const { cut } = bill
+    if (cut === undefined) return usage
+    const { outputTokens, answers, monotonicMs } = this.#request
+    const media = cut.hasInput ? 0 : mediaAt(input, backend)
+    const reasonedMs = mayReason(backend, cut) ? (endedMs ?? monotonicMs()) - startedMs : 0
+    const written = usage.outputTokens + Math.ceil((reasonedMs * usualTokensPerSecond) / 1_000)
+    const limit = Math.max(usage.outputTokens, outputTokens * answers)
+    return {
+      ...usage,
+      inputTokens: Math.max(usage.inputTokens, media),
+      outputTokens: Math.min(written, limit),
     }
-    return dearest
   }
 
   async #takeMore(bill: CallBill, worst: Amounts, missing: Amounts): Promise<void> {
@@ -189,6 +201,23 @@ export class RequestSpending {
       nanoPerToken,
     }
   }
+}
+
+/** Whether a model may reason for a request. In the Messages format, it only does so if it is asked to. */
+function mayReason({ capabilities, format }: Backend, { effort }: CutAnswer): boolean {
+  if (capabilities?.reasoning !== true || effort === 'none') return false
+  return effort !== undefined || format !== 'anthropic-messages'
+}
+
+/** What a usage costs. If an estimate has no service tier, the dearest one that the provider may bill counts. */
+function amountOf({ price, hasTier }: CallBill, usage: Usage): Picodollars | undefined {
+  let dearest = costOf(usage, price)
+  if (hasTier || usage.source === 'counted' || price === undefined) return dearest
+  for (const serviceTier of possibleTiers(undefined, price)) {
+    const amount = serviceTier === undefined ? undefined : costOf({ ...usage, serviceTier }, price)
+    if (dearest !== undefined && amount !== undefined && amount > dearest) dearest = amount
+  }
+  return dearest
 }
 
 function isUnbilled(error: unknown): boolean {

@@ -11,7 +11,7 @@ import {
 import { cacheSavings, costOf, type TokenPrice } from '../../domain/token-price.ts'
 import type { Attempt } from '../../domain/upstream.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { CallBill } from '../budgets/call-bill.ts'
+import type { CallBill, CutAnswer } from '../budgets/call-bill.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { CallTarget } from '../ports.ts'
 import { isAbsurd, isTierKnown, usageOf } from './request-usage.ts'
@@ -30,12 +30,14 @@ export class AttemptBill implements CallBill {
   readonly #startedAtMs: number
   #conversation: Conversation | undefined
   readonly #sampling: Sampling | undefined
+  readonly #effort: string | undefined
   #bodyLength = 0
   /** Whether its provider may have begun to work on it. */
   #mayCost = false
   #isAccepted = false
   #hasContent = false
   #hasTier = true
+  #cut: CutAnswer | undefined
   #lane: Lane | undefined
   #usage: Usage | undefined
 
@@ -49,6 +51,7 @@ export class AttemptBill implements CallBill {
     this.#startedAtMs = clock.nowMs()
     this.#conversation = conversation
     this.#sampling = conversation?.sampling
+    this.#effort = conversation?.reasoning?.effort
   }
 
   /** The request is sent as soon as it has a connection, with a body of this length. */
@@ -78,6 +81,7 @@ export class AttemptBill implements CallBill {
     if (!isSent) this.#mayCost = false
     this.#usage = this.usage
     this.#hasTier = this.hasTier
+    this.#cut = this.cut
     this.#hasContent = this.hasContent
     this.#lane = this.#conversation = undefined
   }
@@ -108,6 +112,13 @@ export class AttemptBill implements CallBill {
 
   get hasTier(): boolean {
     return this.#lane === undefined ? this.#hasTier : isTierKnown(this.#lane, this.#conversation?.hints.serviceTier)
+  }
+
+  get cut(): CutAnswer | undefined {
+    const lane = this.#lane
+    if (lane === undefined) return this.#cut
+    if (lane.finished || lane.usage?.source === 'counted') return undefined
+    return { hasInput: lane.usage !== undefined, effort: this.#effort }
   }
 
   get amount(): Picodollars | undefined {

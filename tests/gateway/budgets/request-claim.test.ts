@@ -116,7 +116,7 @@ test.each([
   ['a PDF as an image of a Responses request', inputImageAt('https://e.example/a.pdf')],
   ['an upload', userWith({ type: 'container_upload', file_id: 'file_1' })],
   ['an earlier answer in audio', { messages: [{ role: 'assistant', audio: { id: 'audio_1' } }] }],
-])('%s holds as much as a file of 100 pages', (_, body) => {
+])('%s holds as much as a file of 100 pages', (_, body: JsonObject) => {
   const format = body['input'] === undefined ? openaiChat : openaiResponses
   expect(claimOf({ format, body, window: 1_000_000 }).base.tokens).toBeGreaterThanOrEqual(300_000)
 })

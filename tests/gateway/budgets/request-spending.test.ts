@@ -1,7 +1,7 @@
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { Amounts } from '../../../src/domain/budgets.ts'
 import type { Usage } from '../../../src/domain/conversation.ts'
-import { costOf, type TokenPrice } from '../../../src/domain/token-price.ts'
+import type { TokenPrice } from '../../../src/domain/token-price.ts'
 import { UpstreamError } from '../../../src/domain/upstream.ts'
 import type { CallBill } from '../../../src/gateway/budgets/call-bill.ts'
 import { RequestSpending } from '../../../src/gateway/budgets/request-spending.ts'
@@ -20,6 +20,7 @@ interface FakeBill extends CallBill {
   isAccepted: boolean
   hasContent: boolean
   hasTier: boolean
+  cut: CallBill['cut']
   usage: Usage | undefined
 }
 
@@ -42,7 +43,7 @@ beforeEach(() => {
     {
       amounts: worst,
       inUsd: true,
-      input: { tokens: 100, images: 0, isOpen: false },
+      input: { tokens: 100, images: 0, media: 0, isOpen: false },
       outputTokens: 1_000,
       limitOfBudgets: undefined,
       answers: 1,
@@ -62,9 +63,8 @@ function billOf(changes: Partial<FakeBill> = {}): FakeBill {
     hasContent: false,
     hasTier: true,
     usage: undefined,
-    get amount() {
-      return this.usage === undefined ? 0n : costOf(this.usage, price)
-    },
+    cut: undefined,
+    price,
     ...changes,
   }
 }
@@ -153,10 +153,7 @@ test('an answer that broke off costs what its record says', async () => {
 test('an answer that broke off before its tier was known costs what the dearest tier costs that may be billed', async () => {
   const cut = { isStream: true, isAccepted: true, hasContent: true }
   const tiers = { flex: 500, priority: 2_000, fast: 6_000 }
-  const tiered = { ...backend, price: { version: 'v', at: () => ({ rates, tiers }) } }
-  rest = 1e12
-  const bill = billOf({ ...cut, hasTier: false, usage: usage(20, 5, 'estimated') })
-  await spending.grant(() => {})(tiered, undefined, bill)
+  await begin(billOf({ ...cut, hasTier: false, price: { rates, tiers }, usage: usage(20, 5, 'estimated') }))
   expect(spending.spent()).toEqual({ nanoUsd: 2 * (20_000 + 50_000), tokens: 25 })
 })
 
@@ -166,7 +163,7 @@ test('a stream that is canceled before content costs its input, and what can be 
     {
       amounts: worst,
       inUsd: true,
-      input: { tokens: 100, images: 0, isOpen: false },
+      input: { tokens: 100, images: 0, media: 0, isOpen: false },
       outputTokens: 100_000,
       limitOfBudgets: 100_000,
       answers: 1,
@@ -182,4 +179,53 @@ test('a stream that is canceled before content costs its input, and what can be 
   spending.ended(bill, new UpstreamError('cancelled'))
   nowMs += 60_000
   expect(spending.spent()).toEqual({ nanoUsd: 100_000 + 9_000 * 10_000, tokens: 100 + 9_000 })
+})
+
+describe('an answer that broke off before its provider counted', () => {
+  /** What is spent for a call with this input whose content began after 3 s. */
+  async function tokensOf(
+    { media = 0, images = 0, ...facts }: Partial<Backend> & { media?: number; images?: number },
+    cut: NonNullable<CallBill['cut']>,
+    usage_ = usage(20, 5, 'estimated'),
+  ): Promise<number> {
+    rest = 1e12
+    const bill = billOf({ isStream: true, isAccepted: true, hasContent: true, usage: usage_, cut })
+    const input = { tokens: 100 + media, images, media, isOpen: false }
+    await spending.grant(() => {})({ ...backend, ...facts }, input, bill)
+    nowMs += 3_000
+    spending.ended(bill, undefined)
+    nowMs += 60_000
+    return spending.spent().tokens
+  }
+  const cut = { hasInput: false, effort: undefined }
+  const reasoning = { capabilities: { reasoning: true } } as const
+
+  test('counts images and files as admission does, unless the provider counted the input', async () => {
+    expect(await tokensOf({ images: 2 }, cut)).toBe(12_000 + 5)
+    expect(await tokensOf({ media: 300_000, contextWindow: 128_000 }, cut)).toBe(12_005 + 128_000 + 5)
+    expect(await tokensOf({ images: 2 }, { ...cut, hasInput: true })).toBe(140_010 + 25)
+  })
+
+  test.each([
+    ['by default', reasoning, undefined, 625],
+    ['as asked', { ...reasoning, format: 'anthropic-messages' as const }, 'high', 625],
+    ['not, because the request turns it off', reasoning, 'none', 25],
+    [
+      'not, because the request does not ask for it',
+      { ...reasoning, format: 'anthropic-messages' as const },
+      undefined,
+      25,
+    ],
+    ['never', {}, 'high', 25],
+  ])(
+    'counts 200 tokens a second until its content began, if the model reasons: %s',
+    async (_, facts, effort, tokens) => {
+      expect(await tokensOf(facts, { ...cut, effort })).toBe(tokens)
+    },
+  )
+
+  test('counts no more output than the call may have, or was delivered', async () => {
+    expect(await tokensOf(reasoning, cut, usage(20, 900, 'estimated'))).toBe(20 + 1_000)
+    expect(await tokensOf(reasoning, cut, usage(20, 1_500, 'estimated'))).toBe(1_020 + 20 + 1_500)
+  })
 })

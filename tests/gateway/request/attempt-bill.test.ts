@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import type { Conversation, Usage } from '../../../src/domain/conversation.ts'
+import type { Lane } from '../../../src/gateway/lanes/lane.ts'
 import type { CallTarget } from '../../../src/gateway/ports.ts'
 import { AttemptBill } from '../../../src/gateway/request/attempt-bill.ts'
 import { ManualClock } from '../manual-clock.ts'
@@ -12,7 +14,7 @@ test.each(['timeout', 'reset', 'cancelled'] as const)(
     expect(bill.costFor({ outcome })).toMatchObject({ amount: 0n, isEstimated: true })
     expect(bill.costFor({ outcome, status: 408 })).toMatchObject({ amount: 0n, isEstimated: false })
     bill.rejected()
-    expect([bill.isFree, bill.costFor({ outcome }).isEstimated]).toEqual([true, false])
+    expect([bill.isFree, bill.costFor({ outcome })]).toMatchObject([true, { isEstimated: false }])
   },
 )
 
@@ -26,5 +28,26 @@ test.each([
   bill.sent(100)
   expect(bill.isFree).toBe(false)
   bill.close(isSent)
-  expect([bill.isFree, bill.costFor({ outcome: 'cancelled' }).isEstimated]).toEqual([isFree, !isFree])
+  expect([bill.isFree, bill.costFor({ outcome: 'cancelled' })]).toMatchObject([isFree, { isEstimated: !isFree }])
 })
+
+test.each<[Partial<Lane>, unknown]>([
+  [{}, { hasInput: false, effort: 'high' }],
+  [{ usage: usageFrom('estimated') }, { hasInput: true, effort: 'high' }],
+  [{ usage: usageFrom('counted') }, undefined],
+  [{ finished: true }, undefined],
+])('an estimate is that of an answer that broke off, unless it is complete: %j', (members, cut) => {
+  const conversation = { turns: [], tools: [], sampling: {}, hints: {}, reasoning: { effort: 'high' } }
+  const options = { stream: true, conversation: conversation as unknown as Conversation }
+  const bill = new AttemptBill({} as CallTarget, new ManualClock(), options)
+  expect(bill.cut).toBeUndefined()
+  bill.sent(100)
+  bill.accepted({ estimatedTokens: 3, hasContent: true, finished: false, usage: undefined, ...members } as Lane)
+  expect(bill.cut).toEqual(cut)
+  bill.close()
+  expect(bill.cut).toEqual(cut)
+})
+
+function usageFrom(source: Usage['source']): Usage {
+  return { inputTokens: 10, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source }
+}
