@@ -3,6 +3,7 @@ import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { partsAfter, type MarkInsertion } from '../cache/insert-marks.ts'
 import {
   type BlockPlace,
+  cacheBlock,
   cacheControl,
   isForcedChoice,
   isMarkableText,
@@ -11,7 +12,7 @@ import {
   type PlacedOutline,
   TurnBounds,
 } from '../cache/placed-blocks.ts'
-import { planMarks } from '../cache/plan-marks.ts'
+import { type CacheBlock, planMarks } from '../cache/plan-marks.ts'
 import { type Draft, isArray } from '../fields.ts'
 import type { Dialect, WriteTarget } from '../format.ts'
 
@@ -84,7 +85,7 @@ function marksFor(
 ): readonly PlacedMark[] {
   const style = markStyle(dialect, model)
   if (style === undefined || cache?.addsMarks !== true) return []
-  const outline = outlineOf(member, body)
+  const outline = outlineOf(member, body, style)
   const { marks } = planMarks(outline, cache)
   // Models with another style mark the newest message themselves: only the end of the instructions is worth a mark.
   const wanted = style === 'cache_control' ? marks : marks.filter(({ reason }) => reason === 'instructions')
@@ -100,15 +101,15 @@ function textTypeOf(member: 'messages' | 'input'): string {
 }
 
 /**
- * The parts of messages or items in their order. Tools take no mark and count as one block; neither do answers and
+ * The parts of messages or items in their order. Tools get no mark and count as one block; neither do answers and
  * calls.
  */
-function outlineOf(member: 'messages' | 'input', body: JsonObject): PlacedOutline {
+function outlineOf(member: 'messages' | 'input', body: JsonObject, style: MarkStyle): PlacedOutline {
   const list = listIn(body, member)
-  const hasTools = listIn(body, 'tools').length > 0
+  const tools = listIn(body, 'tools')
   const placed = new PlacedBlocks()
   const { blocks } = placed
-  if (hasTools) placed.add(-1, -1, false, undefined)
+  if (tools.length > 0) placed.add(-1, -1, false, undefined)
   const toolsEnd = blocks.length
   let systemEnd = -1
   const bounds = new TurnBounds(toolsEnd)
@@ -122,11 +123,33 @@ function outlineOf(member: 'messages' | 'input', body: JsonObject): PlacedOutlin
     addContent(placed, index, entry, isAnswer)
     bounds.add(isAnswer, from, blocks.length)
   }
-  const taken = blocks.filter(({ lifetime }) => lifetime !== undefined).length
+  let taken = blocks.filter(({ lifetime }) => lifetime !== undefined).length
+  if (style === 'cache_control') taken += countToolMarks(tools) + addAutomatic(blocks, body['cache_control'])
   if (systemEnd < 0) systemEnd = blocks.length
   const forcesCall = isForcedChoice(body['tool_choice'])
   const { answerStart, end } = bounds
   return { placed, blocks, toolsEnd, systemEnd, forcesCall, answerStart, end, taken }
+}
+
+/** The caller's marks on tools, in either spelling. */
+function countToolMarks(tools: readonly Json[]): number {
+  let count = 0
+  for (const tool of tools) {
+    if (!isObject(tool)) continue
+    if (lifetimeOf(tool['cache_control']) !== undefined) count += 1
+    const { function: named } = tool
+    if (isObject(named) && lifetimeOf(named['cache_control']) !== undefined) count += 1
+  }
+  return count
+}
+
+/** A mark at the top of the body is one on the last block that takes it. Returns how many marks that are. */
+function addAutomatic(blocks: CacheBlock[], control: Json | undefined): number {
+  const lifetime = lifetimeOf(control)
+  if (lifetime === undefined) return 0
+  const last = blocks.findLastIndex(({ isMarkable }) => isMarkable)
+  if (last >= 0) blocks[last] = cacheBlock(false, lifetime)
+  return 1
 }
 
 function listIn(body: JsonObject, member: string): readonly Json[] {
