@@ -5,12 +5,19 @@ import type { Backend } from '../ports.ts'
 /** Of providers that publish nothing: the shortest that any other one publishes. */
 const usualMs = hourMs / 12
 const quote = 0x22
-/**
- * Where the caller's own marks ask for the longer lifetime: `"ttl": "1h"`. Without the first quote, which is so frequent
- * in JSON that a search for it takes ten times as long.
- */
-const hourMark = Buffer.from('1h"')
-const dayRetention = Buffer.from('24h"')
+const colon = 0x3a
+const space = 0x20
+/** A member with a text as its value. */
+interface Setting {
+  /** With its quotes. */
+  readonly name: Buffer
+  /** Without its first quote, which is so frequent in JSON that a search for it takes ten times as long. */
+  readonly value: Buffer
+}
+
+/** Where the caller's own marks ask for the longer lifetime. */
+const hourMark: Setting = { name: Buffer.from('"ttl"'), value: Buffer.from('1h"') }
+const dayRetention: Setting = { name: Buffer.from('"prompt_cache_retention"'), value: Buffer.from('24h"') }
 const mark = Buffer.from('"cache_control"')
 
 /** Backends with the same cache: the same endpoint, credential, and model, unless the operator says more (contract 45.3). */
@@ -21,9 +28,9 @@ export function cacheDomainOf({ cacheDomain, issuer, model }: Backend): string {
 /** How long a provider stores a prompt after its last request began, milliseconds (contract 45.2). */
 export function cacheLifetimeMs({ cacheMs, dialect, format, model }: Backend, bytes: Uint8Array): number {
   if (cacheMs !== undefined) return cacheMs
-  if (format === 'anthropic-messages') return hasText(bytes, hourMark) ? hourMs : usualMs
+  if (format === 'anthropic-messages') return hasSetting(bytes, hourMark) ? hourMs : usualMs
   if (dialect.cacheMs !== undefined) return dialect.cacheMs
-  if (hasText(bytes, dayRetention)) return 24 * hourMs
+  if (hasSetting(bytes, dayRetention)) return 24 * hourMs
   // Models that take marks store a prompt for at least half an hour.
   return isMarkedGpt(model) ? hourMs / 2 : usualMs
 }
@@ -40,12 +47,25 @@ export function isCacheable(endpoint: Pick<Backend, 'format'>, body: Uint8Array 
   return typeof body === 'string' ? body.lastIndexOf('"cache_control"') >= 0 : bufferOf(body).lastIndexOf(mark) >= 0
 }
 
-/** Whether a JSON text has a string of its own with this text, which lacks its first quote. */
-function hasText(bytes: Uint8Array, text: Buffer): boolean {
-  if (bytes.length <= text.length) return false
+/** Whether a JSON text has such a member, with any spaces around its colon. */
+function hasSetting(bytes: Uint8Array, { name, value }: Setting): boolean {
+  if (bytes.length <= value.length) return false
   const body = bufferOf(bytes)
-  for (let at = body.indexOf(text); at >= 0; at = body.indexOf(text, at + 1)) if (body[at - 1] === quote) return true
+  for (let at = body.indexOf(value); at >= 0; at = body.indexOf(value, at + 1)) {
+    if (body[at - 1] !== quote) continue
+    const before = skipSpaces(body, at - 2)
+    if (body[before] !== colon) continue
+    const end = skipSpaces(body, before - 1) + 1
+    if (end >= name.length && body.compare(name, 0, name.length, end - name.length, end) === 0) return true
+  }
   return false
+}
+
+/** The last position, at or before `at`, that is not a space or a line break. */
+function skipSpaces(body: Buffer, at: number): number {
+  let last = at
+  while (last >= 0 && body[last]! <= space) last -= 1
+  return last
 }
 
 /** The same bytes as a buffer. Nearly all are one: another view of them would take longer than a short search. */
