@@ -37,6 +37,23 @@ describe('usage of an Anthropic answer', () => {
     })
   })
 
+  test('what the calls that summarized the prompt wrote to a cache has its lifetime', () => {
+    const created = { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 400 }
+    const call = { type: 'compaction', input_tokens: 10, output_tokens: 5, cache_creation: created }
+    const iterations = [{ ...call, cache_creation_input_tokens: 500 }]
+    const counts = { input_tokens: 20, output_tokens: 7, cache_creation_input_tokens: 50 }
+    const own = { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 30 }
+    const expected = { ...plain, inputTokens: 580, outputTokens: 12, cacheWriteTokens: 550, cacheWrite1hTokens: 430 }
+    expect(readMessagesUsage({ ...counts, cache_creation: own, iterations })).toMatchObject(expected)
+    // The answer itself wrote nothing, and the total is not stated.
+    expect(readMessagesUsage({ input_tokens: 20, output_tokens: 7, iterations: [call] })).toMatchObject({
+      ...expected,
+      inputTokens: 530,
+      cacheWriteTokens: 500,
+      cacheWrite1hTokens: 400,
+    })
+  })
+
   const start = {
     input_tokens: 12,
     cache_read_input_tokens: 300,

@@ -27,9 +27,8 @@ export class UsageReader {
     if (!isObject(usage)) return
     for (const name of names) this.#note(name, usage[name])
     this.#note('thinking_tokens', objectOf(usage['output_tokens_details'])['thinking_tokens'])
-    const created = objectOf(usage['cache_creation'])
-    this.#note('written_5m', created['ephemeral_5m_input_tokens'])
-    this.#note('written_1h', created['ephemeral_1h_input_tokens'])
+    this.#note('written_5m', written5m(usage))
+    this.#note('written_1h', written1h(usage))
     const { iterations } = usage
     if (Array.isArray(iterations)) this.#compactions = iterations.filter(isObject).filter(isCompaction)
     this.#note('web_searches', objectOf(usage['server_tool_use'])['web_search_requests'])
@@ -45,7 +44,7 @@ export class UsageReader {
       output: [this.#withCompactions('output_tokens')],
       cached: read,
       written: written.length === 1 ? written[0] : sumOf(written),
-      written1h: given['written_1h'],
+      written1h: this.#withCompactions('written_1h', written1h),
       reasoning: given['thinking_tokens'],
       webSearches: given['web_searches'],
       // Fast answers have prices of their own.
@@ -57,16 +56,15 @@ export class UsageReader {
   /** The total, or the counts by lifetime if there is none. */
   get #written(): readonly (Json | undefined)[] {
     const total = this.#withCompactions('cache_creation_input_tokens')
-    const parts = [this.#given['written_5m'], this.#given['written_1h']]
+    const parts = [this.#withCompactions('written_5m', written5m), this.#withCompactions('written_1h', written1h)]
     return (total === undefined || total === 0) && parts.some((part) => part !== undefined) ? parts : [total]
   }
 
   /** A count of the answer, and of all calls that summarized its prompt. */
-  #withCompactions(name: string): Json | undefined {
+  #withCompactions(name: string, read = (call: JsonObject): Json | undefined => call[name]): Json | undefined {
     const given = this.#given[name]
-    const more = this.#compactions.flatMap(({ [name]: count }) =>
-      count === undefined || count === null ? [] : [count],
-    )
+    if (this.#compactions.length === 0) return given
+    const more = this.#compactions.map(read).filter((count) => count !== undefined && count !== null)
     return more.length === 0 ? given : sumOf([given, ...more])
   }
 
@@ -75,6 +73,16 @@ export class UsageReader {
     if (value === 0 && this.#given[name] !== undefined) return
     this.#given[name] = value
   }
+}
+
+/** Tokens that were written to a cache for 5 minutes. */
+function written5m({ cache_creation: created }: JsonObject): Json | undefined {
+  return objectOf(created)['ephemeral_5m_input_tokens']
+}
+
+/** Tokens that were written to a cache for an hour. */
+function written1h({ cache_creation: created }: JsonObject): Json | undefined {
+  return objectOf(created)['ephemeral_1h_input_tokens']
 }
 
 function isCompaction({ type }: JsonObject): boolean {
