@@ -25,7 +25,7 @@ const imageTokens: readonly (readonly [models: RegExp, tokens: number])[] = [
 /** Types of parts whose content only the provider reads, besides the files of a conversation. */
 const unreadParts = /video|upload|audio_url|^media$/
 /** Hosted tools that add nothing large to the input: clients run them, or they only write. */
-const boundedTools = /^(?:local_shell|apply_patch|computer|image_generation|tool_search|custom|function|namespace)/
+const boundedTools = /^(?:local_shell|apply_patch|computer|tool_search|custom|function|namespace)/
 /** Members with which a provider searches, opens something stored, or calls other servers (contract 46.3). */
 const openMembers = ['mcp_servers', 'container', 'web_search_options', 'search_parameters', 'data_sources']
 

@@ -22,6 +22,7 @@ test.each([
   ['models', { models: ['vendor/dearest'], messages: [] }],
   ['plugins', { plugins: [{ id: 'web' }], messages: [] }],
   ['preset', { preset: 'operators-own', messages: [] }],
+  ['tools', { input: 'x', tools: [{ type: 'image_generation' }] }],
   ['tools', { messages: [], tools: [{ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-4-6' }] }],
   ['data_sources', { data_sources: [{ type: 'azure_search', parameters: {} }], messages: [] }],
   ['n', { n: 8, messages: [] }],

@@ -188,6 +188,34 @@ test.each([
   expect(() => claimOf({ body: { tools: [tool] } })).not.toThrow()
 })
 
+test.each(['image_generation', 'openrouter:image_generation'])(
+  'the tool %s is refused, because another model makes the images',
+  (type) => {
+    const asked = { format: openaiResponses, body: { input: text, tools: [{ type }] } }
+    expect(() => claimOf(asked)).toThrow(
+      expect.objectContaining({
+        code: 'unsupported_parameter',
+        facts: {
+          param: 'tools',
+          words: {
+            problem:
+              'A budget applies to this request, and the cost of the tool image_generation cannot be known in advance. Send the request without the tool image_generation.',
+          },
+        },
+      }),
+    )
+  },
+)
+
+test('images that were made earlier, and a function of the client with that name, are not refused', () => {
+  const tool = { type: 'function', name: 'image_generation' }
+  const input = [
+    { role: 'user', content: text },
+    { type: 'image_generation_call', id: 'ig_1' },
+  ]
+  expect(() => claimOf({ format: openaiResponses, body: { input, tools: [tool] } })).not.toThrow()
+})
+
 test.each(['models', 'plugins', 'preset'])('%s is refused, because the provider chooses what it costs', (param) => {
   expect(() => claimOf({ body: { [param]: ['x'] } })).toThrow(
     expect.objectContaining({ code: 'unsupported_parameter', facts: expect.objectContaining({ param }) }),
