@@ -6,7 +6,7 @@ import { BackupError } from '../domain/backup-error.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { createFolder } from '../runtime/create-folder.ts'
 import { minuteMs } from '../runtime/minute-log.ts'
-import { settleUndecided } from '../storage/backup/restored-database.ts'
+import { forgetHeld, settleUndecided } from '../storage/backup/restored-database.ts'
 import { openSnapshot } from '../storage/backup/snapshot.ts'
 import { isTaken, publish } from '../storage/backup/whole-file.ts'
 import { movedPrefix, restoringPath } from '../storage/data-folder.ts'
@@ -32,7 +32,9 @@ export async function moveToPostgres(runtime: Runtime): Promise<MovedData> {
     throw new BackupError(`there is no SQLite database in ${dataDir}`, 'specify the right folder: --data FOLDER')
   assertDatabaseThere(path, dataDir)
   const db = await openSqlite(dataDir)
-  await assertPepper(db, peppersIn(config)).finally(() => db.destroy())
+  await assertPepper(db, peppersIn(config))
+    .then(() => forgetHeld(db))
+    .finally(() => db.destroy())
   // Locks the folder, and decides the requests that a killed process left open.
   const ledger = await openSqliteLedger(dataDir, clock)
   let tables: MovedData['tables']

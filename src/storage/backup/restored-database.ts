@@ -3,6 +3,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { ChainLink } from '../../domain/audit-chain.ts'
 import type { AuditRecord } from '../../domain/audit.ts'
 import type { BackupManifest, Reapplied } from '../../domain/backup.ts'
+import { bookedOfLost } from '../ledger/lost-holds.ts'
 import { change } from '../revision.ts'
 import type { Tables } from '../schema/schema.ts'
 import { openMigrated } from '../sqlite/open-sqlite.ts'
@@ -25,7 +26,7 @@ export function openRestored(path: string): Promise<Kysely<Tables>> {
 
 /**
  * Charges every request that was undecided: the delivery marks that would decide it are not part of a copy (contract
- * 32.11). PostgreSQL counts a unit with the admission, SQLite with the charge. No process of the copy's origin remains.
+ * 32.11). What they hold of budgets is spent. PostgreSQL counts a unit with the admission, SQLite with the charge. No process of the copy's origin remains.
  */
 export async function settleUndecided(
   transaction: Transaction<Tables>,
@@ -60,6 +61,42 @@ export async function settleUndecided(
     .where((row) => row.or([row('due_mark', 'is not', null), row('node_id', 'is not', null)]))
     .execute()
   await transaction.deleteFrom('nodes').execute()
+  await bookHolds(transaction)
+}
+
+/** Nothing runs any more: what requests still hold of budgets is spent (contract 46.5), and nothing else is held. */
+async function bookHolds(transaction: Transaction<Tables>): Promise<void> {
+  const budgets = await transaction.selectFrom('budgets').select(['id', 'amount']).execute()
+  const limits = new Map(budgets.map(({ id, amount }) => [id, amount]))
+  const holding = await transaction
+    .selectFrom('requests')
+    .select(['id', 'account_id', 'holds'])
+    .where('holds', 'is not', null)
+    .execute()
+  for (const { id, account_id: accountId, holds } of holding) {
+    const { booked } = bookedOfLost(holds!, (budgetId) => limits.get(budgetId) ?? 0)
+    for (const { budgetId, bucketMs, spent } of booked)
+      await transaction
+        .insertInto('budget_spending')
+        .values({ budget_id: budgetId, bucket_ms: bucketMs, account_id: accountId, spent, held: 0 })
+        .onConflict((conflict) =>
+          conflict.columns(['budget_id', 'bucket_ms']).doUpdateSet((row) => ({
+            spent: sql<number>`min(${row.ref('budget_spending.spent')} + ${spent}, ${Number.MAX_SAFE_INTEGER})`,
+          })),
+        )
+        .execute()
+    await transaction
+      .updateTable('requests')
+      .set({ holds: null, booked: JSON.stringify(booked) })
+      .where('id', '=', id)
+      .execute()
+  }
+  await forgetHeld(transaction)
+}
+
+/** SQLite does not use this column: running requests hold in memory. PostgreSQL would count what an earlier move left. */
+export async function forgetHeld(db: Kysely<Tables>): Promise<void> {
+  await db.updateTable('budget_spending').set({ held: 0 }).where('held', '<>', 0).execute()
 }
 
 /**

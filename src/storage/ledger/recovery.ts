@@ -1,9 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { bookedOf } from '../../domain/budget-meter.ts'
-import { type BudgetHold, isAmount } from '../../domain/budgets.ts'
 import { responseIdFor } from '../../domain/stored-responses.ts'
 import { addSpendingSql, recoverFromName } from '../sqlite/ledger-batch.ts'
 import { type DeliveryHistory, mayHaveBeenDelivered } from './delivery-marks.ts'
+import { bookedOfLost } from './lost-holds.ts'
 
 interface Undecided {
   readonly id: string
@@ -74,10 +73,7 @@ export function recoverRequests(
   }
 }
 
-/**
- * What requests without an end cost is unknown: their budgets lose everything that they held (contract 46.5). A hold that is
- * no amount counts as the whole budget, because no request can hold more (contract 46.19).
- */
+/** What requests without an end hold is spent (contract 46.5). */
 function bookLostHolds(database: DatabaseSync, from: unknown, onBadRow: (reason: string) => void): void {
   const rows = database
     .prepare('select id, account_id, holds from requests where id >= ? and holds is not null')
@@ -86,30 +82,12 @@ function bookLostHolds(database: DatabaseSync, from: unknown, onBadRow: (reason:
   const book = database.prepare('update requests set holds = null, booked = ? where id = ?')
   const spend = database.prepare(addSpendingSql)
   for (const { id, account_id: accountId, holds } of rows) {
-    const found = readHolds(String(holds))
-    const valid = found.filter(({ amount }) => isAmount(amount)).length
-    if (found.length === 0 || valid < found.length) onBadRow('holds')
-    const booked = bookedOf(
-      found.map((hold) =>
-        isAmount(hold.amount) ? hold : { ...hold, amount: Number(limitOf.get(hold.budgetId)?.['amount'] ?? 0) },
-      ),
-      undefined,
+    const { booked, isSound } = bookedOfLost(String(holds), (budgetId) =>
+      Number(limitOf.get(budgetId)?.['amount'] ?? 0),
     )
+    if (!isSound) onBadRow('holds')
     book.run(JSON.stringify(booked), String(id))
     for (const { budgetId, bucketMs, spent } of booked) spend.run(String(accountId), budgetId, bucketMs, spent)
-  }
-}
-
-/** Those that name a bucket of a budget. */
-function readHolds(text: string): readonly BudgetHold[] {
-  try {
-    const holds: unknown = JSON.parse(text)
-    if (!Array.isArray(holds)) return []
-    return (holds as readonly (Partial<BudgetHold> | null)[]).filter(
-      (hold): hold is BudgetHold => typeof hold?.budgetId === 'string' && isAmount(hold.bucketMs),
-    )
-  } catch {
-    return []
   }
 }
 

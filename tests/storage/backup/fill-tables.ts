@@ -33,6 +33,8 @@ export function fillTables(database: DatabaseSync, rowsPerTable: number): void {
     )
     for (let n = 0; n < rowsPerTable; n++) insert.run(...rowOf(table, n, required))
   }
+  // Nothing runs, so nothing is held.
+  database.exec('update budget_spending set held = 0')
 }
 
 function rowOf(

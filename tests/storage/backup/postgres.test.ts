@@ -230,6 +230,54 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
     expect(ledgerOf(fromPostgres)).toEqual({ used: 3, charged: 3, open: 0 })
   })
 
+  test('what requests that were undecided hold of budgets is spent, whichever engine they come from', async () => {
+    const request = `insert into requests (id, account_id, key_id, profile, format, stream, units, period_id, admitted_at_ms, state, charged, holds)
+      values ('req_1', 'a', 'k', 'p', 'f', 0, 1, '2026-01', 1, 'open', 0, '[{"budgetId":"bud_1","unit":"usd","bucketMs":100,"amount":30}]')`
+    const spending = `insert into budget_spending (budget_id, bucket_ms, account_id, spent, held)`
+    const spent = [
+      { budget_id: 'bud_1', bucket_ms: 100, spent: 35, held: 0, holding: 0 },
+      { budget_id: 'bud_2', bucket_ms: 100, spent: 7, held: 0, holding: 0 },
+    ]
+    const cli = service()
+    await run(cli, 'accounts', 'create', 'ada')
+    const file = join(cli.folder, 'sqlite.backup')
+    {
+      using database = new DatabaseSync(databasePath(cli.dataDir))
+      database.exec(request)
+      database.exec(`${spending} values ('bud_1', 100, 'a', 5, 0), ('bud_2', 100, 'a', 7, 0)`)
+    }
+    await run(cli, 'backup', file)
+    const restoredUrl = await server.createDatabase()
+    await runOnPostgres(service(restoredUrl), 'restore', file, '--accept-lost-changes')
+    expect(await spendingOn(restoredUrl)).toEqual(spent)
+
+    await using db = await openPostgres(url)
+    await sql.raw(request).execute(db)
+    await sql.raw(`${spending} values ('bud_1', 100, 'a', 5, 30), ('bud_2', 100, 'a', 7, 0)`).execute(db)
+    const back = service()
+    await runOnPostgres(back, 'database', 'to-sqlite')
+    using copy = new DatabaseSync(databasePath(back.dataDir))
+    expect(copy.prepare(spendingSql).all()).toEqual(spent)
+    // As an earlier version left it.
+    copy.exec(`update budget_spending set held = 30 where budget_id = 'bud_1'`)
+    const movedUrl = await server.createDatabase()
+    const again = service(movedUrl)
+    await run(again, 'accounts', 'create', 'ada')
+    copy.exec(
+      `attach '${databasePath(again.dataDir)}' as other; insert into other.budget_spending select * from budget_spending`,
+    )
+    await runOnPostgres(again, 'database', 'to-postgres')
+    expect((await spendingOn(movedUrl))[0]).toMatchObject({ held: 0 })
+  })
+
+  const spendingSql = `select budget_id, bucket_ms, spent, held,
+    (select count(*) from requests where holds is not null) as holding from budget_spending order by budget_id`
+
+  async function spendingOn(databaseUrl: string): Promise<readonly unknown[]> {
+    await using db = connectPostgres(databaseUrl)
+    return (await sql.raw(spendingSql).execute(db)).rows
+  }
+
   function ledgerOf({ dataDir }: Harness): Record<string, unknown> {
     using database = new DatabaseSync(databasePath(dataDir), { readOnly: true })
     return {
