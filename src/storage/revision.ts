@@ -1,6 +1,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { AuditRecord } from '../domain/audit.ts'
 import { appendEntry } from './audit.ts'
+import { assertNotMoved } from './migrations/migrate.ts'
 import type { Tables } from './schema/schema.ts'
 
 class NothingChanged extends Error {}
@@ -68,5 +69,7 @@ async function nextRevision(transaction: Transaction<Tables>): Promise<number> {
     .where('id', '=', 1)
     .returning('value')
     .executeTakeFirstOrThrow()
+  // A move to SQLite locks the revision until it has marked the database (contract 37.8).
+  await assertNotMoved(transaction)
   return value
 }

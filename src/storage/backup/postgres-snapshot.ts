@@ -33,8 +33,9 @@ export async function takePostgresSnapshot(
       .transaction()
       .setIsolationLevel('repeatable read')
       .execute(async (transaction) => {
-        // Before the first read, which decides what the transaction sees.
-        if (moves) await sql`lock table nodes in share mode`.execute(transaction)
+        // Before the first read, which decides what the transaction sees. Changes of the control plane wait for the lock
+        // on the revision, and fail then.
+        if (moves) await sql`lock table nodes, revisions in share mode`.execute(transaction)
         const schema = await assertMigrated(transaction)
         if (moves) await assertNoNode(transaction)
         assertSpace(target, await sizeOf(transaction))

@@ -38,11 +38,7 @@ interface AppliedMigration {
  */
 export function assertKnown(applied: readonly AppliedMigration[], steps: readonly Migration[] = migrations): void {
   const lastName = steps.at(-1)?.name ?? ''
-  if (applied.some(({ name }) => name === movedMark))
-    throw new SetupError(
-      'the data of this PostgreSQL database was moved to SQLite',
-      `remove database.url_env and start with the data folder that has the copy; to use this database again, without what changed in the copy, run in psql: delete from migrations where name = '${movedMark}'`,
-    )
+  if (applied.some(({ name }) => name === movedMark)) throw movedAway()
   for (const [index, { name, checksum, works_with: worksWith }] of applied.entries()) {
     const step = steps[index]
     if (step === undefined && (worksWith ?? maxName) <= lastName) continue
@@ -93,6 +89,20 @@ export async function migrate(
 /** Marks a database whose data was moved to SQLite. Undone by deleting the row. */
 export async function markMoved(db: Kysely<Tables>): Promise<void> {
   await db.insertInto('migrations').values({ name: movedMark, checksum: '', applied_at_ms: Date.now() }).execute()
+}
+
+/** For processes that opened the database before its data was moved to SQLite. @throws SetupError if it was */
+export async function assertNotMoved(db: Kysely<Tables>): Promise<void> {
+  if (isOnSqlite(db)) return
+  const mark = await db.selectFrom('migrations').select('name').where('name', '=', movedMark).executeTakeFirst()
+  if (mark !== undefined) throw movedAway()
+}
+
+function movedAway(): SetupError {
+  return new SetupError(
+    'the data of this PostgreSQL database was moved to SQLite',
+    `remove database.url_env and start with the data folder that has the copy; to use this database again, without what changed in the copy, run in psql: delete from migrations where name = '${movedMark}'`,
+  )
 }
 
 /** The data was not moved after all. */

@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sql } from 'kysely'
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { digestTables, readTables } from '../../../src/storage/backup/table-contents.ts'
 import { connectPostgres, openPostgres } from '../../../src/storage/postgres/open-postgres.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
@@ -116,6 +116,36 @@ describe.runIf(hasPostgres('backup and moving'))('PostgreSQL', { timeout: 120_00
     await runOnPostgres(cli, 'accounts', 'create', 'eve')
     await run(back, 'accounts', 'create', 'eve')
   })
+
+  test('a change during a move to SQLite fails, because the copy would not contain it', async () => {
+    const cli = service()
+    await runOnPostgres(cli, 'accounts', 'create', 'ada')
+    await using db = connectPostgres(url)
+    const blocking = await db.startTransaction().execute()
+    await sql`lock table webhooks in access exclusive mode`.execute(blocking)
+    const back = service()
+    const moving = runOnPostgres(back, 'database', 'to-sqlite')
+    await waiting(db, 'webhooks')
+    const changing = onPostgres(cli, 'accounts', 'create', 'eve')
+    await Promise.race([changing, waiting(db, 'revisions')])
+    await blocking.commit().execute()
+    expect(await changing).toMatchObject({ code: 3, err: expect.stringContaining('was moved to SQLite') as string })
+    await moving
+    expect((await run(back, 'accounts', 'list')).out).toContain('ada')
+    expect(await db.selectFrom('accounts').select('name').execute()).toEqual([{ name: 'ada' }])
+  })
+
+  /** Resolves when a process waits for a lock on a table. */
+  async function waiting(db: ReturnType<typeof connectPostgres>, table: string): Promise<void> {
+    await vi.waitFor(
+      async () => {
+        const { rows } = await sql`select 1 from pg_locks
+          where relation = ${table}::regclass and not granted`.execute(db)
+        expect(rows).toHaveLength(1)
+      },
+      { timeout: 10_000, interval: 50 },
+    )
+  }
 
   test('nothing is copied into a database with data, from a running service, or without a configured database', async () => {
     const cli = service()
