@@ -176,14 +176,15 @@ class Worker {
       stdio: ['pipe', 'ignore', 'inherit', 'ipc', ...(host === undefined ? [] : (['pipe'] as const))],
       env: { ...env, [workerEnv]: JSON.stringify(this.#place) },
     })
-    onSpawned(child)
+    // Without a process, `error` follows instead of `exit`.
+    const hasProcess = child.pid !== undefined
+    if (hasProcess) onSpawned(child)
     this.#child = child
     this.#trouble = undefined
     // A worker that dies before it has read this is replaced when it exits.
     child.stdin?.on('error', () => {}).end(this.#configText)
     this.#limitStart(child)
-    // Without a process, `error` follows instead of `exit`.
-    if (host !== undefined && child.pid !== undefined) this.#serve(host, child)
+    if (host !== undefined && hasProcess) this.#serve(host, child)
     return child
   }
 

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * Run by the tests of src/cli/process/workers.ts: starts one worker, which is this program again. `LOG` names a file with
- * one line per start; `HANGS` says which start hangs before it listens.
+ * one line per start; `HANGS` says which start hangs before it listens. With `VANISHES`, there is no program to start after
+ * the first start.
  */
 const { LOG: log = '', HANGS: hangs = '' } = process.env
 if (process.env['SVC_ROUTER_WORKER'] === undefined) await startParent()
@@ -16,7 +17,10 @@ async function startParent(): Promise<void> {
   const say = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`)
   const options = {
     env: process.env,
-    onSpawned: ({ pid }: { readonly pid?: number | undefined }) => say({ spawned: pid }),
+    onSpawned: ({ pid }: { readonly pid?: number | undefined }) => {
+      say({ spawned: pid })
+      if (process.env['VANISHES'] !== undefined) process.execPath = `${log}-missing`
+    },
     onDied: ({ reason }: { readonly reason: string }) => say({ died: reason }),
     host: undefined,
     startLimitMs: Number(process.env['START_LIMIT_MS']),

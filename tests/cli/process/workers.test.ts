@@ -35,13 +35,14 @@ interface Line {
 }
 
 /** Starts a parent with one worker, whose start with this number hangs. */
-function startParent(hangs: number): () => Promise<Line> {
+function startParent(hangs: number, more: NodeJS.ProcessEnv = {}): () => Promise<Line> {
   const env = {
     PATH: process.env['PATH'],
     ...nodeEnvironment,
     LOG: join(folder, 'starts'),
     HANGS: String(hangs),
     START_LIMIT_MS: String(startLimitMs),
+    ...more,
   }
   const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'], env })
   parent = child
@@ -94,6 +95,20 @@ test(
     expect(await next()).toEqual({ failed: 'a worker did not start' })
     await once(parent!, 'exit')
     expect(isAlive(workers[0]!)).toBe(false)
+  },
+  limitMs,
+)
+
+test(
+  'a worker that cannot be spawned is tried again, and does not count as a process that started',
+  async () => {
+    const next = startParent(0, { VANISHES: '' })
+    expect(await next()).toEqual({ spawned: expect.any(Number) })
+    expect(await next()).toEqual({ started: true })
+    process.kill(workers[0]!, 'SIGKILL')
+    expect(await next()).toEqual({ died: 'SIGKILL' })
+    expect(await next()).toEqual({ died: 'ENOENT' })
+    expect(await next()).toEqual({ died: 'ENOENT' })
   },
   limitMs,
 )
