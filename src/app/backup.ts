@@ -8,6 +8,8 @@ import { BackupError } from '../domain/backup-error.ts'
 import { type BackupManifest, backupKeys, signManifest, writeManifest } from '../domain/backup.ts'
 import { checkpointKeys } from '../domain/checkpoint.ts'
 import { createFolder } from '../runtime/create-folder.ts'
+import { hourMs } from '../runtime/durations.ts'
+import { randomBase62 } from '../runtime/ids.ts'
 import { readVersion } from '../runtime/version.ts'
 import { auditStore } from '../storage/audit.ts'
 import { addManifest } from '../storage/backup/backup-file.ts'
@@ -24,8 +26,10 @@ import { peppersIn, type Runtime } from './runtime.ts'
 
 /** The names that backups get in a folder. Only files with such names are ever deleted. */
 const backupName = /^svc-router-\d{8}T\d{6}Z\.backup$/
-/** What a killed process left of one. */
-const partialName = /^svc-router-\d{8}T\d{6}Z\.backup\.partial$/
+/** Those of files that are not complete, by this version and earlier ones. */
+const partialName = /^svc-router-\d{8}T\d{6}Z\.backup\.(?:\w+\.)?partial$/
+/** Nobody writes a file any more that has not changed for this long. */
+const abandonedAfterMs = hourMs
 
 /**
  * Copies the database into one signed file while the service runs (contract 37.1, 37.2). Older backups are deleted only if
@@ -41,10 +45,11 @@ export async function takeBackup(runtime: Runtime, { target, keep }: BackupOptio
     throw new BackupError('--keep requires a folder', 'specify an existing folder instead of a file')
   const path = resolve(isFolder ? join(target, nameFor(atMs)) : target)
   assertPlace(path, dataDir)
-  const partial = `${path}.partial`
+  // Another service may begin a backup in the same folder in the same second.
+  const partial = isFolder ? `${path}.${randomBase62(8, runtime.random)}.partial` : `${path}.partial`
   const release = lockBackups(dataDir)
   try {
-    if (isFolder) deleteNamed(target, partialName, 0)
+    if (isFolder) deleteAbandoned(target, atMs - abandonedAfterMs)
     // Before the copy, which then contains at least the entry that it proves.
     const checkpoint = (await checkpointFile(dataDir).read()) ?? null
     const snapshot = await copyDatabase(runtime.config, partial, dirname(path)).catch(explainSchema)
@@ -144,4 +149,13 @@ function deleteNamed(folder: string, names: RegExp, keep: number): readonly stri
   const old = found.toSorted().slice(0, Math.max(0, found.length - keep))
   for (const name of old) rmSync(join(folder, name))
   return old
+}
+
+/** Deletes what killed processes left. Others in the same folder may still be written, by another service. */
+function deleteAbandoned(folder: string, beforeMs: number): void {
+  for (const name of readdirSync(folder).filter((each) => partialName.test(each))) {
+    const path = join(folder, name)
+    const changedMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? beforeMs
+    if (changedMs < beforeMs) rmSync(path, { force: true })
+  }
 }

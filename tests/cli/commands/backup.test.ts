@@ -1,4 +1,14 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -220,8 +230,7 @@ test('--keep deletes the oldest backups of a folder and touches no other file', 
   mkdirSync(folder)
   const old = ['svc-router-20250101T000000Z.backup', 'svc-router-20250102T000000Z.backup']
   const others = ['svc-router-2025.backup', 'mine.backup', 'svc-router-20250101T000000Z.backup.gz']
-  for (const name of [...old, ...others, 'svc-router-20250103T000000Z.backup.partial'])
-    writeFileSync(join(folder, name), '')
+  for (const name of [...old, ...others]) writeFileSync(join(folder, name), '')
   await run(cli, 'backup', folder, '--keep', '2')
   const names = readdirSync(folder)
   expect(names.filter((name) => others.includes(name)).sort()).toEqual(others.toSorted())
@@ -229,6 +238,27 @@ test('--keep deletes the oldest backups of a folder and touches no other file', 
   expect(kept).toHaveLength(2)
   expect(kept[0]).toBe(old[1])
   await run(cli, 'restore', join(folder, kept[1]!), '--check')
+})
+
+test('services that share a folder do not disturb each other, and what a killed one left is deleted', async () => {
+  await makeData()
+  const folder = join(cli.folder, 'backups')
+  mkdirSync(folder)
+  const running = 'svc-router-20250102T000000Z.backup.partial'
+  const left = ['svc-router-20250101T000000Z.backup.partial', 'svc-router-20250101T000000Z.backup.a1B2.partial']
+  for (const name of [running, ...left]) writeFileSync(join(folder, name), '')
+  const longAgo = new Date(Date.now() - 2 * 3_600_000)
+  for (const name of left) utimesSync(join(folder, name), longAgo, longAgo)
+  await run(other, 'accounts', 'create', 'bob')
+  const spoken = await Promise.all([cli.say('backup', folder), other.say('backup', folder)])
+  // Those that begin in the same second have the same name, and the first to end gets it.
+  for (const { code, err } of spoken) if (code !== 0) expect(err).toContain('already exists')
+  const names = readdirSync(folder)
+  expect(names.filter((name) => name.endsWith('.partial'))).toEqual([running])
+  const complete = names.filter((name) => name.endsWith('.backup'))
+  expect(complete).toHaveLength(spoken.filter(({ code }) => code === 0).length)
+  expect(complete).not.toEqual([])
+  for (const name of complete) await run(cli, 'restore', join(folder, name), '--check')
 })
 
 test('a broken audit log is backed up with a warning, deletes no older backup, and is restored only on request', async () => {
