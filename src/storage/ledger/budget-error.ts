@@ -54,6 +54,20 @@ export function budgetError(
   return new ServiceError('budget_held', { ...facts, retryAfterSeconds: seconds, words: { ...words, seconds } })
 }
 
+/**
+ * Until when what is spent alone refuses a claim, whatever running requests hold; undefined if it does not. Epoch
+ * milliseconds.
+ */
+export function spentUntilMs(
+  claim: BudgetClaim,
+  standings: readonly BudgetStanding[],
+  nowMs: number,
+): number | undefined {
+  const spent = denyingBudgets(claim, standings).filter(({ isHeld }) => !isHeld)
+  if (spent.length === 0) return undefined
+  return Math.max(...spent.map(({ budget, standing }) => resetsAtMs(budget, standing, nowMs)))
+}
+
 function denyingBudgets(claim: BudgetClaim, standings: readonly BudgetStanding[]): readonly Denying[] {
   return claim.budgets.flatMap((budget, at) => {
     const standing = standings[at]!

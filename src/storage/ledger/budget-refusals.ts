@@ -1,12 +1,15 @@
 import { amountsOf, type Budget, type BudgetClaim, type BudgetStanding } from '../../domain/budgets.ts'
 import type { ServiceError } from '../../domain/errors.ts'
+import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { RefusedByBudgets } from './admission-batches.ts'
-import { budgetError } from './budget-error.ts'
+import { budgetError, spentUntilMs } from './budget-error.ts'
 import { HoldTimes } from './hold-times.ts'
 
 /** How long a node refuses without asking again. */
 const memoMs = 1_000
+/** Maximum accounts of which is remembered when a request has ended. */
+const maxAccounts = 10_000
 
 interface Refusal {
   readonly claim: BudgetClaim
@@ -14,17 +17,24 @@ interface Refusal {
   readonly nowMs: number
   /** Monotonic. */
   readonly untilMs: number
+  /** How many requests had ended. */
+  readonly ended: number
 }
 
 /**
  * Refuses, for a second, further requests of a caller whose budgets the database has found used up, so that a caller who
- * ignores refusals does not cost it a decision for each request. Only those that need at least as much.
+ * ignores refusals does not cost it a decision for each request. Only those that need at least as much, and only while
+ * what is spent refuses them: what requests hold can be released at any time (contract 46.6).
  */
 export class BudgetRefusals {
   readonly #clock: Clock
   readonly #holdTimes = new HoldTimes()
   /** By the caller's budgets: they are the same list until one of them changes. */
   readonly #refusals = new WeakMap<readonly Budget[], Refusal>()
+
+  /** How many requests had ended when one of the account last did. */
+  readonly #endings = new BoundedMap<string, number>(maxAccounts)
+  #ended = 0
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -33,13 +43,18 @@ export class BudgetRefusals {
   /** A request with budgets has ended. */
   ended(accountId: string, totalMs: number): void {
     this.#holdTimes.note(accountId, totalMs)
+    this.#ended += 1
+    this.#endings.setLast(accountId, this.#ended)
   }
 
   /** The error of a claim that the database refused. */
   note(accountId: string, claim: BudgetClaim, { standings, nowMs }: RefusedByBudgets): ServiceError {
     const error = budgetError(claim, standings, nowMs, this.#holdTimes.of(accountId))
-    const untilMs = this.#clock.monotonicMs() + memoMs
-    if (error.code === 'budget_exceeded') this.#refusals.set(claim.budgets, { claim, standings, nowMs, untilMs })
+    const lastMs = spentUntilMs(claim, standings, nowMs)
+    if (lastMs !== undefined) {
+      const untilMs = this.#clock.monotonicMs() + Math.min(memoMs, lastMs - nowMs)
+      this.#refusals.set(claim.budgets, { claim, standings, nowMs, untilMs, ended: this.#ended })
+    }
     return error
   }
 
@@ -47,7 +62,7 @@ export class BudgetRefusals {
   errorFor(accountId: string, claim: BudgetClaim): ServiceError | undefined {
     const refusal = this.#refusals.get(claim.budgets)
     if (refusal === undefined || this.#clock.monotonicMs() >= refusal.untilMs) return undefined
-    if (!needsAsMuch(claim, refusal.claim)) return undefined
+    if ((this.#endings.get(accountId) ?? 0) > refusal.ended || !needsAsMuch(claim, refusal.claim)) return undefined
     return budgetError(claim, refusal.standings, refusal.nowMs, this.#holdTimes.of(accountId))
   }
 }
