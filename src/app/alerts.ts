@@ -69,6 +69,8 @@ export function startAlerts(runtime: Runtime, deps: StartAlertsDeps): Alerts {
   const alerts = new BudgetAlerts({
     store,
     clock,
+    nowMs: () => storage.nowMs(),
+    quotaNowMs: () => storage.quotaNowMs(),
     random,
     sendsMail: sendMail !== undefined,
     hasWebhook: budgetWebhook !== undefined,

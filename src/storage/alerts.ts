@@ -35,7 +35,12 @@ export const alertStore = defineStore<AlertQueries>({
     return rows.map((row) => row.account_id)
   },
 
-  async hasBudgetRefusals(db, { accountId, scope, subject, formerKeys = [] }, sinceMs) {
+  async hasBudgetRefusals(
+    db,
+    { accountId, scope, subject, formerKeys = [] },
+    sinceMs,
+    beforeMs = Number.MAX_SAFE_INTEGER,
+  ) {
     const keys = [subject, ...formerKeys]
     const refused = await db
       .selectFrom('refused_requests')
@@ -43,6 +48,7 @@ export const alertStore = defineStore<AlertQueries>({
       .where('account_id', '=', accountId)
       .where('code', '=', 'budget_exceeded')
       .where('last_at_ms', '>=', Math.floor(sinceMs))
+      .where('last_at_ms', '<', beforeMs)
       .$if(scope === 'key', (query) => query.where('last_key_id', 'in', keys))
       .orderBy('last_at_ms', 'desc')
       .limit(1)
@@ -53,6 +59,7 @@ export const alertStore = defineStore<AlertQueries>({
       .select('id')
       .where('account_id', '=', accountId)
       .where('admitted_at_ms', '>', refused.last_at_ms)
+      .where('admitted_at_ms', '<', beforeMs)
       .$if(scope === 'key', (query) => query.where('key_id', 'in', keys))
       .$if(scope === 'profile', (query) => query.where('profile', '=', subject))
       .limit(1)

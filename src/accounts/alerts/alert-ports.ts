@@ -73,8 +73,11 @@ interface AttemptEnd {
 export interface AlertQueries {
   /** The ids of accounts with budgets, in order, after one of them; only those with webhooks, if that is asked for. */
   listBudgetedAccounts(afterId: string, limit: number, onlyWithWebhooks: boolean): Promise<readonly string[]>
-  /** Whether budgets rejected requests that this one counts, at or after a time, and none was admitted since the last of them. */
-  hasBudgetRefusals(budget: Budget, sinceMs: number): Promise<boolean>
+  /**
+   * Whether budgets rejected requests that this one counts, at or after a time and before another one, and none was
+   * admitted between the last of them and that.
+   */
+  hasBudgetRefusals(budget: Budget, sinceMs: number, beforeMs?: number): Promise<boolean>
   /** Whether somebody was told. */
   hasBudgetAlert(budgetId: string, windowMs: number, threshold: number): Promise<boolean>
   /**

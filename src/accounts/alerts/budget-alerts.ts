@@ -1,6 +1,7 @@
 import { alertWindowMs } from '../../domain/budget-windows.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { idMinter } from '../../runtime/ids.ts'
+import { minuteMs } from '../../runtime/minute-log.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
 import { type BudgetState, budgetStates } from '../budgets.ts'
 import type { BudgetQueries, EmailQueries } from '../ports.ts'
@@ -13,6 +14,8 @@ const thresholds = [50, 80, 100] as const
 const refusingFrom = 80
 /** How often budgets are compared with what is spent. */
 const checkEveryMs = 30_000
+/** A fixed window that ended less than this long ago is compared, too: more may have been spent after its last check. */
+const lateMs = 2 * minuteMs
 /** Accounts that are read at once. */
 const accountsAtOnce = 200
 
@@ -21,7 +24,11 @@ export interface BudgetAlertDeps {
     Pick<AlertQueries, 'listBudgetedAccounts' | 'hasBudgetRefusals' | 'hasBudgetAlert' | 'addBudgetAlert'> &
     Pick<EmailQueries, 'listEmails'> &
     Pick<WebhookQueries, 'listWebhooks'>
-  readonly clock: Clock
+  readonly clock: Pick<Clock, 'after'>
+  /** The time by which `AlertSender` sends messages, epoch milliseconds. */
+  readonly nowMs: () => number
+  /** The time by which the ledger counts windows, epoch milliseconds. */
+  readonly quotaNowMs: () => number
   readonly random: RandomBytes
   /** Whether this service sends email. */
   readonly sendsMail: boolean
@@ -31,6 +38,13 @@ export interface BudgetAlertDeps {
   /** Called after messages were added. */
   readonly onAdded: () => void
   readonly onFailed: (error: unknown) => void
+}
+
+interface CheckTimes {
+  /** By the ledger's clock. */
+  readonly nowMs: number
+  /** When the window to check ended; undefined for the current one. Epoch milliseconds. */
+  readonly endedMs?: number
 }
 
 /**
@@ -46,7 +60,7 @@ export class BudgetAlerts {
 
   constructor(deps: BudgetAlertDeps) {
     this.#deps = deps
-    this.#mintId = idMinter('adl_', () => deps.clock.nowMs(), deps.random)
+    this.#mintId = idMinter('adl_', deps.nowMs, deps.random)
   }
 
   start(): void {
@@ -83,27 +97,50 @@ export class BudgetAlerts {
   }
 
   async #checkAccount(accountId: string): Promise<void> {
-    const nowMs = this.#deps.clock.nowMs()
+    const nowMs = this.#deps.quotaNowMs()
     const states = await budgetStates(this.#deps.store, accountId, nowMs)
-    // Which budget rejected a request is not stored: it is the fullest one.
-    const fullest = Math.max(...states.map(percentOf))
-    for (const state of states) await this.#checkBudget(state, { nowMs, isFullest: percentOf(state) === fullest })
+    const begun = states
+      .filter(({ budget }) => !budget.rolling)
+      .map(({ budget }) => alertWindowMs(budget, nowMs))
+      .filter((startMs) => nowMs - startMs < lateMs)
+    for (const endedMs of new Set(begun)) {
+      const ended = await budgetStates(this.#deps.store, accountId, endedMs - 1)
+      const hasEnded = ({ budget }: BudgetState): boolean => !budget.rolling && alertWindowMs(budget, nowMs) === endedMs
+      await this.#checkBudgets(ended, { nowMs, endedMs }, hasEnded)
+    }
+    await this.#checkBudgets(states, { nowMs })
   }
 
-  async #checkBudget(state: BudgetState, { nowMs, isFullest }: { nowMs: number; isFullest: boolean }): Promise<void> {
+  /** Compares those of all budgets of an account that are meant. */
+  async #checkBudgets(
+    states: readonly BudgetState[],
+    times: CheckTimes,
+    isMeant: (state: BudgetState) => boolean = () => true,
+  ): Promise<void> {
+    // Which budget rejected a request is not stored: it is the fullest one.
+    const fullest = Math.max(...states.map(percentOf))
+    for (const state of states.filter(isMeant))
+      await this.#checkBudget(state, { ...times, isFullest: percentOf(state) === fullest })
+  }
+
+  async #checkBudget(
+    state: BudgetState,
+    { nowMs, endedMs, isFullest }: CheckTimes & { readonly isFullest: boolean },
+  ): Promise<void> {
     const { store, onAdded } = this.#deps
     const { budget } = state
     const { id: budgetId, accountId } = budget
     const percent = percentOf(state)
-    const windowMs = alertWindowMs(budget, nowMs)
+    const windowMs = alertWindowMs(budget, endedMs === undefined ? nowMs : endedMs - 1)
     const mayRefuse = isFullest && percent >= refusingFrom && percent < 100
-    const refuses = mayRefuse && (await store.hasBudgetRefusals(budget, windowMs))
+    const refuses = mayRefuse && (await store.hasBudgetRefusals(budget, windowMs, endedMs))
     const passed = thresholds.filter((threshold) => percent >= threshold || (threshold === 100 && refuses))
     // One alert says the most, if several thresholds were passed since the last check.
     const threshold = passed.at(-1)
     if (threshold === undefined || (await store.hasBudgetAlert(budgetId, windowMs, threshold))) return
-    const deliveries = await this.#writeMessages({ state, threshold, windowMs }, nowMs)
-    const alert = { budgetId, windowMs, thresholds: passed, accountId, atMs: Math.floor(nowMs) }
+    const sentMs = this.#deps.nowMs()
+    const deliveries = await this.#writeMessages({ state, threshold, windowMs }, sentMs)
+    const alert = { budgetId, windowMs, thresholds: passed, accountId, atMs: Math.floor(sentMs) }
     if (await store.addBudgetAlert(alert, deliveries)) onAdded()
   }
 

@@ -15,6 +15,8 @@ const [[, engine]] = enginesFor('budget alerts') as [ReturnType<typeof enginesFo
 let store: Store
 let db: Awaited<ReturnType<Awaited<ReturnType<typeof engine.fresh>>>>
 let nowMs = Date.parse('2026-11-25T12:00:00Z')
+/** How far the wall clock has jumped; windows do not. */
+let wallStepMs = 0
 
 const budget: Budget = someBudget({ unit: 'tokens', window: 'day', limit: 1_000 })
 
@@ -22,6 +24,7 @@ beforeEach(async () => {
   db = await (await engine.fresh())()
   store = createStore(db)
   nowMs = Date.parse('2026-11-25T12:00:00Z')
+  wallStepMs = 0
   const account = { id: 'acc_1', name: 'Ada', planId: 'free', suspended: false, createdAtMs: 1 }
   await store.addAccountWithEmail(account, 'ada@example.com', someRecord())
   await store.putBudget(budget, 9, someRecord())
@@ -32,7 +35,9 @@ afterEach(() => db.destroy())
 function node({ sendsMail = true, hasWebhook = true } = {}): BudgetAlerts {
   return new BudgetAlerts({
     store,
-    clock: { ...systemClock(), nowMs: () => nowMs },
+    clock: systemClock(),
+    nowMs: () => nowMs + wallStepMs,
+    quotaNowMs: () => nowMs,
     random: systemRandom(),
     sendsMail,
     hasWebhook,
@@ -161,6 +166,49 @@ test('a budget is not used up while it still pays for requests that cost less th
   await spend(1_000)
   await node().check()
   expect((await subjects()).slice(1)).toEqual(['A budget is used up'])
+})
+
+test('a clock that jumps does not hide what is spent in the window of the ledger', async () => {
+  wallStepMs = 86_400_000
+  await spend(500)
+  await node().check()
+  expect(await subjects()).toEqual(['50% of a budget is spent'])
+  // The sender gives up messages by the wall clock.
+  expect((await messages('email'))[0]).toMatchObject({ created_at_ms: nowMs + wallStepMs })
+})
+
+test('a threshold that is passed in the last seconds of a fixed window is told after it', async () => {
+  nowMs = Date.parse('2026-11-25T23:59:58Z')
+  await spend(850)
+  await refuse()
+  nowMs = Date.parse('2026-11-26T00:01:59Z')
+  // What happens in the new window says nothing about the last one.
+  await admit()
+  nowMs -= 1_000
+  await spend(500)
+  await node().check()
+  await node().check()
+  expect(await subjects()).toEqual(['A budget is used up', '50% of a budget is spent'])
+  const windows = (await messages('operator')).map(({ event_id: id }) => id)
+  const [last, current] = [Date.parse('2026-11-25T00:00:00Z'), Date.parse('2026-11-26T00:00:00Z')]
+  expect(windows).toEqual([`bud_1-${last}-100`, `bud_1-${current}-50`])
+})
+
+test('a window that ended longer ago is not told', async () => {
+  nowMs = Date.parse('2026-11-25T23:59:58Z')
+  await spend(850)
+  nowMs = Date.parse('2026-11-26T00:02:00Z')
+  await node().check()
+  expect(await subjects()).toEqual([])
+})
+
+test('a refusal after the end of a window says nothing about it', async () => {
+  nowMs = Date.parse('2026-11-25T23:59:58Z')
+  await spend(850)
+  nowMs = Date.parse('2026-11-26T00:00:01Z')
+  await refuse()
+  await node().check()
+  expect(await subjects()).toEqual(['80% of a budget is spent'])
 })
 
 test('a budget is not used up because a fuller one rejects requests', async () => {
