@@ -169,6 +169,21 @@ describe.each(engines)('budgets on %s', (_, engine) => {
     await admit(claimOf(budgets, 1_000))
   })
 
+  test('a request that the minute refuses leaves its budgets to the requests that arrive with it', async () => {
+    const budgets = [budgetOf()]
+    const rate = { keyId: 'key_1', perMinute: 1 }
+    await ledger.admit(openingOf(), roomy, rate)
+    const [first, second, third] = await Promise.allSettled([
+      (async () => ledger.admit(openingOf(), roomy, rate, claimOf(budgets, 100, 50, 5_000)))(),
+      admit(claimOf(budgets, 100, 50, 600), openingOf({ keyId: 'key_2' })),
+      admit(claimOf(budgets, 100, 50, 5_000), openingOf({ keyId: 'key_2' })),
+    ])
+    expect(first).toMatchObject({ reason: { code: 'rate_limit_exceeded' } })
+    expect(second).toMatchObject({ value: { held: { outputTokens: 600 } } })
+    expect(third).toMatchObject({ value: { held: { outputTokens: 200 } } })
+    await expect.poll(books).toMatchObject({ holds: 1_000, spent: 0 })
+  })
+
   test('accounts do not affect each other', async () => {
     await admit(claimOf([budgetOf()], 1_000))
     const other = budgetOf({ id: 'bud_2', accountId: 'acc_2' })

@@ -40,7 +40,8 @@ $$`
  * `svc_router_admit_2` for a batch with claims of budgets (contract 46.3): the accounts are locked first, so that nobody
  * else takes anything from their budgets until this is committed. A settlement may change counters meanwhile, but takes
  * nothing that was not held. A claim is `{budgets: [[id, kind, rolling, limit, unit], …], base: [nanodollars, tokens], per,
- * least, most}`. What is taken is written only for requests that the minute and the month admit.
+ * least, most}`. What is taken is written only for requests that the minute and the month admit. A later migration
+ * replaces it (`ordered-admissions.ts`).
  */
 const admit = `create function svc_router_admit_3(batch jsonb, node text, expires_ms bigint)
 returns table (out_n bigint, out_denied text, out_now_ms bigint, out_period_id text, out_used bigint,

@@ -15,6 +15,7 @@ import type { Migration } from './migration.ts'
 import { nodeReportsMigration } from './node-reports.ts'
 import { nodesMigration } from './nodes.ts'
 import { operatorsMigration } from './operators.ts'
+import { orderedAdmissionsMigration } from './ordered-admissions.ts'
 import { providerErrorsMigration } from './provider-errors.ts'
 import { refusedRequestsMigration } from './refused-requests.ts'
 import { requestSessionsMigration } from './request-sessions.ts'
@@ -313,4 +314,5 @@ export const migrations: readonly Migration[] = [
   requestSessionsMigration,
   alertDeliveriesMigration,
   webhooksMigration,
+  orderedAdmissionsMigration,
 ]
