@@ -6,6 +6,7 @@ import { BackupError } from '../domain/backup-error.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { createFolder } from '../runtime/create-folder.ts'
 import { minuteMs } from '../runtime/minute-log.ts'
+import { pause } from '../runtime/pause.ts'
 import { forgetHeld, settleUndecided } from '../storage/backup/restored-database.ts'
 import { openSnapshot } from '../storage/backup/snapshot.ts'
 import { isTaken, publish } from '../storage/backup/whole-file.ts'
@@ -110,9 +111,7 @@ export async function pastMinute(clock: Clock, source: DatabaseSync): Promise<vo
   const newestMs = Number(source.prepare('select max(admitted_at_ms) as at from requests').get()?.['at'] ?? 0)
   const waitMs = Math.min(minuteMs, newestMs + minuteMs - clock.nowMs())
   if (waitMs <= 0) return
-  await new Promise<void>((resolve) => {
-    clock.after(waitMs, resolve)
-  })
+  await pause(clock, waitMs)
 }
 
 function urlOf({ config: { databaseUrl } }: Runtime): string {

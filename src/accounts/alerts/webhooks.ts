@@ -2,6 +2,7 @@ import { webhookBinding } from '../../domain/seal-bindings.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import { idMinter, randomBase62 } from '../../runtime/ids.ts'
+import { pause } from '../../runtime/pause.ts'
 import { SealError, type Sealer } from '../../runtime/sealer.ts'
 import { Secret } from '../../runtime/secret.ts'
 import { AccountsError } from '../accounts-error.ts'
@@ -106,7 +107,7 @@ export async function attemptedDelivery(
     const found = deliveries.find((delivery) => delivery.id === id)
     if (found !== undefined && found.result !== null) return found
     if (clock.monotonicMs() >= endMs) return undefined
-    await new Promise<void>((resolve) => void clock.after(lookEveryMs, resolve))
+    await pause(clock, lookEveryMs)
   }
 }
 

@@ -25,9 +25,7 @@ export interface KeyedRequest {
 }
 
 /** A client that continues the stream of a response that it knows by ID. */
-export interface Resumption extends Pick<KeyedRequest, 'principal' | 'sinkFor' | 'onClosed' | 'hold' | 'after'> {
-  readonly requestId: string
-}
+export type Resumption = Pick<KeyedRequest, 'principal' | 'sinkFor' | 'onClosed' | 'hold' | 'after'>
 
 /** One generation that this process runs or reads. */
 export interface Entry {

@@ -6,6 +6,7 @@ import type { ClientFormatId } from '../../formats/format.ts'
 import type { RelayRules } from '../../formats/relay.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { errorName } from '../../runtime/describe-bug.ts'
+import { pause } from '../../runtime/pause.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
 import type { Gateway } from '../gateway.ts'
 import type { HeldBytes } from '../ports.ts'
@@ -136,7 +137,7 @@ export class Generations {
       const found = await this.backgrounds.find(accountId, requestId)
       if (found === undefined) break
       if (found.sealedResponse !== undefined || found.state !== 'running' || found.leaseLeftMs <= 0) return found
-      await this.#pause()
+      await pause(this.#deps.clock, pollMs)
     }
     throw new ServiceError('restarting', { retryAfterSeconds: 1 })
   }
@@ -182,7 +183,7 @@ export class Generations {
     let found: StoredGeneration | undefined = generation
     let last = generation
     for (let waitedMs = 0; waitedMs < cancelMs && !isOver(found); waitedMs += pollMs) {
-      await this.#pause()
+      await pause(this.#deps.clock, pollMs)
       found = await this.backgrounds.find(accountId, requestId)
       last = found ?? last
     }
@@ -266,12 +267,6 @@ export class Generations {
       brokenEnd: (error, events) => this.#brokenEnd(of.format, entry.requestId, error, events),
     })
     return entry
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#deps.clock.after(pollMs, resolve)
-    })
   }
 
   /** The next request with its key looks in the store. */

@@ -3,6 +3,7 @@ import type { EventLog } from '../../domain/events.ts'
 import { generationBinding } from '../../domain/seal-bindings.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { errorName } from '../../runtime/describe-bug.ts'
+import { pause } from '../../runtime/pause.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
 import type { HeldBytes } from '../ports.ts'
 import type { AnswerFeed, FeedHead } from './answer-feed.ts'
@@ -42,7 +43,7 @@ export class StoredFeed {
   /** Resolves when the feed has ended or was stopped. Never rejects. */
   async run(): Promise<void> {
     try {
-      while (!this.#isStopped && (await this.#readNews())) await this.#pause()
+      while (!this.#isStopped && (await this.#readNews())) await pause(this.#deps.clock, pollMs)
     } catch (error) {
       if (error instanceof ServiceError) return this.#feed.fail(error)
       this.#deps.log({ event: 'store_failing', reason: errorName(error) })
@@ -95,12 +96,6 @@ export class StoredFeed {
   #vanish(): false {
     this.#feed.vanish(new ServiceError('restarting', { retryAfterSeconds: 1 }))
     return false
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#deps.clock.after(pollMs, resolve)
-    })
   }
 }
 

@@ -72,12 +72,11 @@ export class KeyedApi {
   async resume(exchange: Exchange, generation: StoredGeneration): Promise<void> {
     const { generations, intake } = this.#deps
     const principal = principalOf(exchange)
-    const { requestId, format } = generation
+    const { format } = generation
     const after = wholeNumberOf('starting_after', queryOf(exchange.request.url).get('starting_after') ?? undefined)
     const share = await intake.answerUntilClosed(exchange, principal, { bytes: { length: 0 } })
     await generations.resume(generation, {
       principal,
-      requestId,
       sinkFor: (id) => this.#sinkFor(exchange, format, id),
       onClosed: (run) => onClosed(exchange, run),
       hold: () => intake.join(share),

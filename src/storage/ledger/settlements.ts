@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Amounts } from '../../domain/budgets.ts'
 import type { RequestOutcome } from '../../domain/requests.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { pause } from '../../runtime/pause.ts'
 import { outcomeColumns } from '../requests.ts'
 import type { Tables } from '../schema/schema.ts'
 import { LedgerUnavailable } from './ledger-unavailable.ts'
@@ -107,8 +108,8 @@ export class SettlementQueue {
   async #run(): Promise<void> {
     let retryMs = 0
     while (this.#waiting.length > 0) {
-      if (retryMs > 0) await this.#pause(retryMs)
-      else if (!this.#isClosing && this.#waiting.length < maxBatch) await this.#pause(gatherMs)
+      if (retryMs > 0) await pause(this.#clock, retryMs)
+      else if (!this.#isClosing && this.#waiting.length < maxBatch) await pause(this.#clock, gatherMs)
       const batch = this.#waiting.slice(0, maxBatch)
       try {
         await writeSettlements(this.#db, batch, this.#listener.onBadRow)
@@ -131,12 +132,6 @@ export class SettlementQueue {
   #release(written: number): void {
     for (const { writtenAt, resolve } of this.#awaited) if (writtenAt <= written) resolve()
     this.#awaited = this.#awaited.filter(({ writtenAt }) => writtenAt > written)
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#clock.after(ms, resolve)
-    })
   }
 }
 
