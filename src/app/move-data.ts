@@ -33,14 +33,14 @@ export async function moveToPostgres(runtime: Runtime): Promise<MovedData> {
     throw new BackupError(`there is no SQLite database in ${dataDir}`, 'specify the right folder: --data FOLDER')
   assertDatabaseThere(path, dataDir)
   const db = await openSqlite(dataDir)
-  await assertPepper(db, peppersIn(config))
-    .then(() => forgetHeld(db))
-    .finally(() => db.destroy())
+  await assertPepper(db, peppersIn(config)).finally(() => db.destroy())
   // Locks the folder, and decides the requests that a killed process left open.
   const ledger = await openSqliteLedger(dataDir, clock)
   let tables: MovedData['tables']
   try {
     const { copyToPostgres } = await import('../storage/backup/postgres-copy.ts')
+    const locked = await openSqlite(dataDir)
+    await forgetHeld(locked).finally(() => locked.destroy())
     using source = new DatabaseSync(path, { readOnly: true })
     await pastMinute(clock, source)
     tables = await copyToPostgres(source, url)

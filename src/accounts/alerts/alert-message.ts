@@ -11,6 +11,8 @@ export interface PassedThreshold {
   readonly state: BudgetState
   readonly threshold: number
   readonly windowMs: number
+  /** When that window ended, if it has ended; epoch milliseconds. */
+  readonly endedMs?: number | undefined
 }
 
 /** The ID of an alert, the same for all its receivers and attempts. */
@@ -57,25 +59,29 @@ export function signatureLine(secrets: readonly Secret[], body: string, nowMs: n
 
 /** An email about an alert. */
 export function writeAlertMail(
-  { state, threshold }: PassedThreshold,
+  { state, threshold, endedMs }: PassedThreshold,
   budgetsUrl: string,
 ): Pick<Mail, 'subject' | 'text'> {
   const { budget, spent, left, resetsAtMs } = state
   const write = (amount: number): string => writeBudgetAmount(budget.unit, amount)
   const name = budgetName(budget)
   const isUsedUp = threshold === 100
+  const verb = endedMs === undefined ? 'is' : 'was'
+  const now = [
+    `Left: ${write(left)}`,
+    `More becomes available on ${writeReset(resetsAtMs)}.`,
+    '',
+    isUsedUp
+      ? 'Until then, requests that it cannot pay for are rejected.'
+      : 'Requests are not affected until it is used up.',
+  ]
   return {
-    subject: isUsedUp ? 'A budget is used up' : `${threshold}% of a budget is spent`,
+    subject: isUsedUp ? `A budget ${verb} used up` : `${threshold}% of a budget ${verb} spent`,
     text: [
-      isUsedUp ? `${name} is used up.` : `${threshold}% of a budget is spent: ${name}.`,
+      isUsedUp ? `${name} ${verb} used up.` : `${threshold}% of a budget ${verb} spent: ${name}.`,
       '',
       `Spent: ${write(spent)} of ${write(budget.limit)}`,
-      `Left: ${write(left)}`,
-      `More becomes available on ${writeReset(resetsAtMs)}.`,
-      '',
-      isUsedUp
-        ? 'Until then, requests that it cannot pay for are rejected.'
-        : 'Requests are not affected until it is used up.',
+      ...(endedMs === undefined ? now : [`It was reset on ${writeReset(endedMs)}.`, '']),
       'See and change budgets:',
       budgetsUrl,
       '',

@@ -111,15 +111,15 @@ export class BudgetAlerts {
     await this.#checkBudgets(states, { nowMs })
   }
 
-  /** Compares those of all budgets of an account that are meant. */
+  /** Compares the budgets of one account, or some of them, with what is spent. */
   async #checkBudgets(
     states: readonly BudgetState[],
     times: CheckTimes,
-    isMeant: (state: BudgetState) => boolean = () => true,
+    isIncluded: (state: BudgetState) => boolean = () => true,
   ): Promise<void> {
     // Which budget rejected a request is not stored: it is the fullest one.
     const fullest = Math.max(...states.map(percentOf))
-    for (const state of states.filter(isMeant))
+    for (const state of states.filter(isIncluded))
       await this.#checkBudget(state, { ...times, isFullest: percentOf(state) === fullest })
   }
 
@@ -139,7 +139,7 @@ export class BudgetAlerts {
     const threshold = passed.at(-1)
     if (threshold === undefined || (await store.hasBudgetAlert(budgetId, windowMs, threshold))) return
     const sentMs = this.#deps.nowMs()
-    const deliveries = await this.#writeMessages({ state, threshold, windowMs }, sentMs)
+    const deliveries = await this.#writeMessages({ state, threshold, windowMs, endedMs }, sentMs)
     const alert = { budgetId, windowMs, thresholds: passed, accountId, atMs: Math.floor(sentMs) }
     if (await store.addBudgetAlert(alert, deliveries)) onAdded()
   }

@@ -156,7 +156,7 @@ export class AnswerFeed {
     if (this.#failure === 'vanished') return Promise.resolve('vanished')
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     // It became too large after this client had found it.
-    if (this.#first > 0) return Promise.reject(new ServiceError('answer_interrupted'))
+    if (this.#isPartial && this.#first > 0) return Promise.reject(new ServiceError('answer_interrupted'))
     const { promise, resolve, reject } = Promise.withResolvers<FollowEnd>()
     const follower = new Follower(this, options, (end) => {
       this.#followers.delete(follower)

@@ -16,9 +16,10 @@ import { interrupted } from './stored-feed.ts'
 
 /** The largest answer that is stored for retries, bytes (contract 39.12). */
 const maxBytes = 8 * 1024 * 1024
-/** The first and the longest wait before a failed deletion of a generation without an answer is repeated. */
+/** The first and the longest wait before a failed deletion of a generation without an answer is repeated, for about an hour. */
 const removeAgainMs = 2_000
 const removeAgainMaxMs = 60_000
+const maxRemovals = 60
 
 interface GenerationRunDeps {
   readonly gateway: Pick<Gateway, 'answer'>
@@ -57,19 +58,26 @@ export class GenerationRun {
 
   /** Never rejects. */
   async run(): Promise<void> {
-    const { principal, request, isBackground } = this.#keyed
-    const onAdmitted = isBackground ? (context: AnswerContext): void => this.#started(context) : undefined
     try {
-      // The deadline of one client does not end the answer of all (contract 39.17).
-      const detached = { ...request, timeoutMs: undefined, held: this.#held, onAdmitted }
-      const { answer } = this.#keyed
+      await this.#answer()
+      await this.#finish()
+    } catch (error) {
+      await this.#refuse(error)
+    }
+  }
+
+  async #answer(): Promise<void> {
+    const { principal, request, isBackground, answer } = this.#keyed
+    const onAdmitted = isBackground ? (context: AnswerContext): void => this.#started(context) : undefined
+    // The deadline of one client does not end the answer of all (contract 39.17).
+    const detached = { ...request, timeoutMs: undefined, held: this.#held, onAdmitted }
+    try {
       if (answer === undefined) await this.#deps.gateway.answer(principal, detached, this.#sink)
       else await answer(detached, this.#sink)
     } catch (error) {
-      // What could not be stored decides what becomes of the generation, whatever error the run made of it.
-      if (this.#sink.failure === undefined) return this.#refuse(error)
+      // If the answer could not be stored, that decides what becomes of it, whatever error the run made of it.
+      if (this.#sink.failure === undefined || !(error instanceof ServiceError)) throw error
     }
-    await this.#finish()
   }
 
   /** The request of a background response is admitted: from now on, it can be retrieved. */
@@ -114,13 +122,15 @@ export class GenerationRun {
     if (sink.failure !== undefined) feed.fail(sink.isDelivered ? interrupted() : sink.failure)
   }
 
-  /** Nothing was answered, so nothing is stored: a retry may succeed (contract 39.13). */
+  /** Nothing was delivered, so nothing is stored: a retry may succeed (contract 39.13). */
   async #refuse(thrown: unknown): Promise<void> {
     const { feed, requestId, clients } = this.#entry
+    const { isDelivered } = this.#sink
     const error = thrown instanceof ServiceError ? thrown : new ServiceError('internal_error', { cause: thrown })
     // Otherwise the bug is logged with the response that reports it.
-    if (error.code === 'internal_error' && clients === 0)
+    if (error.code === 'internal_error' && (clients === 0 || isDelivered))
       this.#deps.log({ event: 'internal_error', requestId, ...describeBug(error.cause) })
+    if (isDelivered) return feed.fail(interrupted())
     await this.#removeOrFail(error)
     feed.fail(error)
   }
@@ -128,6 +138,10 @@ export class GenerationRun {
   async #removeOrFail(error: ServiceError): Promise<void> {
     if (this.#keyed.isBackground) await this.#failBackground(error)
     else await this.#remove()
+  }
+
+  #remove(): Promise<void> {
+    return removeGeneration(this.#deps, this.#keyed.principal.accountId, this.#keyed.request.id)
   }
 
   /** A background response that was not admitted never existed; any other has failed. */
@@ -145,18 +159,24 @@ export class GenerationRun {
       this.#deps.log({ event: 'store_failing', reason: errorName(cause) })
     }
   }
+}
 
-  /**
-   * If this fails, it is repeated: the store may have taken content although it reported an error, and a retry would get
-   * that instead of an answer.
-   */
-  async #remove(againMs = removeAgainMs): Promise<void> {
-    const { store, log, clock } = this.#deps
-    try {
-      await store.remove(this.#keyed.principal.accountId, this.#keyed.request.id)
-    } catch (error) {
-      log({ event: 'store_failing', reason: errorName(error) })
-      clock.after(againMs, () => void this.#remove(Math.min(removeAgainMaxMs, 2 * againMs)))
-    }
+/**
+ * If this fails, it is repeated: the store may have taken content although it reported an error, and a retry would get that
+ * instead of an answer.
+ */
+async function removeGeneration(
+  deps: Pick<GenerationRunDeps, 'store' | 'log' | 'clock'>,
+  accountId: string,
+  requestId: string,
+  tries = 1,
+): Promise<void> {
+  try {
+    await deps.store.remove(accountId, requestId)
+  } catch (error) {
+    deps.log({ event: 'store_failing', reason: errorName(error) })
+    if (tries === maxRemovals) return
+    const againMs = Math.min(removeAgainMaxMs, removeAgainMs * 2 ** (tries - 1))
+    deps.clock.after(againMs, () => void removeGeneration(deps, accountId, requestId, tries + 1))
   }
 }

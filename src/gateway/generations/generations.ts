@@ -323,10 +323,13 @@ export class Generations {
     if (!this.#isRenewing) this.#renewLater()
     const run = new GenerationRun({ ...this.#deps, backgrounds: this.backgrounds }, entry, keyed, held)
     if (entry.clients === 0) this.#idle(entry)
-    await run.run()
-    entry.detached?.cancel()
-    this.#running.delete(id)
-    this.#over(entry, held)
+    try {
+      await run.run()
+    } finally {
+      entry.detached?.cancel()
+      this.#running.delete(id)
+      this.#over(entry, held)
+    }
   }
 
   /** Nothing is added to the answer anymore. Its bytes count while clients receive them (contract 39.19). */

@@ -137,7 +137,7 @@ export async function decideAlone(
   return decided
 }
 
-/** The refusal of a request that cannot be recorded, for a reason that concerns no other one. */
+/** The refusal of a request that was not recorded. */
 function unrecorded(cause?: unknown): Refused {
   const error = new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
   return { error, fullMinute: undefined }

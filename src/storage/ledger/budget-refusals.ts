@@ -8,7 +8,7 @@ import { HoldTimes } from './hold-times.ts'
 
 /** How long a node refuses without asking again. */
 const memoMs = 1_000
-/** Maximum accounts of which is remembered when a request has ended. */
+/** Maximum accounts whose last ended request is remembered. */
 const maxAccounts = 10_000
 
 interface Refusal {
@@ -31,8 +31,7 @@ export class BudgetRefusals {
   readonly #holdTimes = new HoldTimes()
   /** By the caller's budgets: they are the same list until one of them changes. */
   readonly #refusals = new WeakMap<readonly Budget[], Refusal>()
-
-  /** How many requests had ended when one of the account last did. */
+  /** By account: the number of its last request that ended. */
   readonly #endings = new BoundedMap<string, number>(maxAccounts)
   #ended = 0
 

@@ -1,8 +1,8 @@
 import type { Clock } from '../../runtime/clock.ts'
 
 /**
- * A measurement that took longer, for example because it waited for a connection, does not replace one that it does not
- * contradict by more than this.
+ * A measurement that took longer, for example because it waited for a connection, does not replace a shorter one that it does
+ * not contradict by more than this.
  */
 const exactMs = 250
 
@@ -28,7 +28,7 @@ export class DatabaseClock {
   note(databaseMs: number, sentMs: number): void {
     const leastMs = databaseMs - this.#clock.monotonicMs()
     const mostMs = databaseMs - sentMs
-    const isExact = mostMs - leastMs <= exactMs
+    const isExact = mostMs - leastMs <= Math.max(exactMs, this.#mostMs - this.#leastMs)
     const contradicts = leastMs > this.#mostMs + exactMs || mostMs < this.#leastMs - exactMs
     if (this.#isKnown && !isExact && !contradicts) return
     this.#isKnown = true

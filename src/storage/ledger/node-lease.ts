@@ -26,7 +26,7 @@ export interface LeaseListener {
   inFlight(): ReadonlySet<string>
   /**
    * The node's open requests in the database that are not new and were not in flight before these were read. Those that are
-   * not in flight now either were never dispatched.
+   * still not in flight were never dispatched.
    */
   onOwnRequests(ids: readonly string[]): void
   /** The database refused what a lost request holds of budgets, which was dropped. */

@@ -9,8 +9,8 @@ const minuteMs = 60_000
  * the minute denied took it from later requests of its batch, which were denied although nothing was held.
  *
  * It replaces a function of the same name, with the same arguments and results, so that nodes of earlier versions, which
- * continue to call it, decide in the same way. Comments on the parts: `svc_router_admit_1` for the minute and the
- * month, `_2` for `expires_ms`, and `_3` for claims.
+ * continue to call it, decide in the same way. Its rules for the minute and the month must stay the same as those of
+ * `svc_router_admit_1`, which decides batches without claims. Comments on the parts: `svc_router_admit_1` for the minute and the month, `_2` for `expires_ms`, and `_3` for claims.
  */
 const admit = `create or replace function svc_router_admit_3(batch jsonb, node text, expires_ms bigint)
 returns table (out_n bigint, out_denied text, out_now_ms bigint, out_period_id text, out_used bigint,

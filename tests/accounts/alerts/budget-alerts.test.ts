@@ -188,7 +188,10 @@ test('a threshold that is passed in the last seconds of a fixed window is told a
   await spend(500)
   await node().check()
   await node().check()
-  expect(await subjects()).toEqual(['A budget is used up', '50% of a budget is spent'])
+  expect(await subjects()).toEqual(['A budget was used up', '50% of a budget is spent'])
+  const [first] = await messages('email')
+  expect(first!.body['text']).toContain('It was reset on Nov 26 at 00:00 UTC.')
+  expect(first!.body['text']).not.toContain('Until then')
   const windows = (await messages('operator')).map(({ event_id: id }) => id)
   const [last, current] = [Date.parse('2026-11-25T00:00:00Z'), Date.parse('2026-11-26T00:00:00Z')]
   expect(windows).toEqual([`bud_1-${last}-100`, `bud_1-${current}-50`])
@@ -208,7 +211,7 @@ test('a refusal after the end of a window says nothing about it', async () => {
   nowMs = Date.parse('2026-11-26T00:00:01Z')
   await refuse()
   await node().check()
-  expect(await subjects()).toEqual(['80% of a budget is spent'])
+  expect(await subjects()).toEqual(['80% of a budget was spent'])
 })
 
 test('a budget is not used up because a fuller one rejects requests', async () => {

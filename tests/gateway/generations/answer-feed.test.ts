@@ -8,30 +8,36 @@ import { ManualClock } from '../manual-clock.ts'
 const none = (): void => {}
 const head = { stream: true, upstream: undefined, simulated: false, retryCount: 0, signals }
 
-/** A feed that is too large to be stored: it has only what its clients have not read. */
-function openPartial(brokenEnd = (_: ServiceError | undefined, events: Buffer): Buffer => events) {
-  const feed = new AnswerFeed({ isStream: true, clock: new ManualClock(), brokenEnd })
+function openSink() {
   let received = ''
   const write = (bytes: string | Uint8Array): boolean => {
     received += Buffer.from(bytes as Uint8Array).toString()
     return true
   }
+  const end = (bytes?: string | Uint8Array): void => void (bytes !== undefined && write(bytes))
   const sink: AnswerSink = {
     open: none,
     write,
-    end: (bytes) => void (bytes !== undefined && write(bytes)),
+    end,
     hold: none,
     release: none,
     drop: none,
     onDrain: none,
     onDisconnect: none,
   }
+  return { sink, received: () => received }
+}
+
+/** A feed that is too large to be stored: it has only what its clients have not read. */
+function openPartial(brokenEnd = (_: ServiceError | undefined, events: Buffer): Buffer => events) {
+  const feed = new AnswerFeed({ isStream: true, clock: new ManualClock(), brokenEnd })
+  const { sink, received } = openSink()
   const followed = feed.follow({ sink, signals })
   feed.setHead(head)
   feed.push(Buffer.from('data: 1\n\ndata: 2\n\n'))
   feed.forget(none)
   feed.push(Buffer.from('data: 3\n\n'))
-  return { feed, sink, followed, received: () => received }
+  return { feed, sink, followed, received }
 }
 
 test('a client that comes when the beginning is gone gets an error, and does not wait', async () => {
@@ -48,4 +54,15 @@ test('the end of an answer whose beginning is gone continues its first event and
   feed.end()
   expect(await followed).toBe('over')
   expect(received()).toContain('[data: 1\n\ndata: 3\n\n]')
+})
+
+test('a complete answer in several parts is sent to a client that comes after its end', async () => {
+  const feed = new AnswerFeed({ isStream: false, clock: new ManualClock(), brokenEnd: (_, events) => events })
+  feed.setHead({ ...head, stream: false })
+  feed.push(Buffer.from('{"a":'))
+  feed.push(Buffer.from('1}'))
+  feed.end()
+  const { sink, received } = openSink()
+  expect(await feed.follow({ sink, signals })).toBe('over')
+  expect(received()).toBe('{"a":1}')
 })
