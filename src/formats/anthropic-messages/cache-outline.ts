@@ -1,7 +1,6 @@
 import type { CacheLifetime } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import {
-  cacheBlock,
   innerMarks,
   isForcedChoice,
   isMarkableText,
@@ -72,14 +71,8 @@ class OutlineBuilder {
     }
   }
 
-  /** A mark at the top of the body is one on the last block that takes it. */
   addAutomatic(control: Json | undefined): void {
-    const lifetime = lifetimeOf(control)
-    if (lifetime === undefined) return
-    this.taken += 1
-    const { blocks } = this.placed
-    const last = blocks.findLastIndex(({ isMarkable }) => isMarkable)
-    if (last >= 0) blocks[last] = cacheBlock(false, lifetime)
+    this.taken += this.placed.addAutomatic(control)
   }
 
   #addBlock(member: 'system' | 'messages', index: number, part: number, block: Json | undefined): void {

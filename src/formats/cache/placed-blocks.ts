@@ -29,6 +29,15 @@ export class PlacedBlocks {
     this.#places.push((index + 1) * mostParts + part + 1)
   }
 
+  /** A mark at the top of the body is one on the last block that takes it. Returns how many marks that are. */
+  addAutomatic(control: Json | undefined): number {
+    const lifetime = lifetimeOf(control)
+    if (lifetime === undefined) return 0
+    const last = this.blocks.findLastIndex(({ isMarkable }) => isMarkable)
+    if (last >= 0) this.blocks[last] = cacheBlock(false, lifetime)
+    return 1
+  }
+
   placeOf(at: number): BlockPlace {
     const place = this.#places[at]!
     return { index: Math.floor(place / mostParts) - 1, part: (place % mostParts) - 1 }
@@ -41,7 +50,7 @@ const plainBlock: CacheBlock = { isMarkable: false }
 const markableBlock: CacheBlock = { isMarkable: true }
 
 /** A block of an outline. */
-export function cacheBlock(isMarkable: boolean, lifetime: CacheLifetime | undefined): CacheBlock {
+function cacheBlock(isMarkable: boolean, lifetime: CacheLifetime | undefined): CacheBlock {
   if (lifetime !== undefined) return { isMarkable, lifetime }
   return isMarkable ? markableBlock : plainBlock
 }

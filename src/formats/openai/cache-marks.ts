@@ -3,7 +3,6 @@ import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { partsAfter, type MarkInsertion } from '../cache/insert-marks.ts'
 import {
   type BlockPlace,
-  cacheBlock,
   cacheControl,
   isForcedChoice,
   isMarkableText,
@@ -12,7 +11,7 @@ import {
   type PlacedOutline,
   TurnBounds,
 } from '../cache/placed-blocks.ts'
-import { type CacheBlock, planMarks } from '../cache/plan-marks.ts'
+import { planMarks } from '../cache/plan-marks.ts'
 import { type Draft, isArray } from '../fields.ts'
 import type { Dialect, WriteTarget } from '../format.ts'
 
@@ -124,7 +123,7 @@ function outlineOf(member: 'messages' | 'input', body: JsonObject, style: MarkSt
     bounds.add(isAnswer, from, blocks.length)
   }
   let taken = blocks.filter(({ lifetime }) => lifetime !== undefined).length
-  if (style === 'cache_control') taken += countToolMarks(tools) + addAutomatic(blocks, body['cache_control'])
+  if (style === 'cache_control') taken += countToolMarks(tools) + placed.addAutomatic(body['cache_control'])
   if (systemEnd < 0) systemEnd = blocks.length
   const forcesCall = isForcedChoice(body['tool_choice'])
   const { answerStart, end } = bounds
@@ -141,15 +140,6 @@ function countToolMarks(tools: readonly Json[]): number {
     if (isObject(named) && lifetimeOf(named['cache_control']) !== undefined) count += 1
   }
   return count
-}
-
-/** A mark at the top of the body is one on the last block that takes it. Returns how many marks that are. */
-function addAutomatic(blocks: CacheBlock[], control: Json | undefined): number {
-  const lifetime = lifetimeOf(control)
-  if (lifetime === undefined) return 0
-  const last = blocks.findLastIndex(({ isMarkable }) => isMarkable)
-  if (last >= 0) blocks[last] = cacheBlock(false, lifetime)
-  return 1
 }
 
 function listIn(body: JsonObject, member: string): readonly Json[] {

@@ -1,37 +1,17 @@
 import { expect, test } from 'vitest'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { AnswerFeed } from '../../../src/gateway/generations/answer-feed.ts'
-import type { AnswerSink } from '../../../src/gateway/ports.ts'
 import { signals } from '../../simulation/simulated-gateway.ts'
 import { ManualClock } from '../manual-clock.ts'
+import { collectingSink } from './collecting-sink.ts'
 
 const none = (): void => {}
 const head = { stream: true, upstream: undefined, simulated: false, retryCount: 0, signals }
 
-function openSink() {
-  let received = ''
-  const write = (bytes: string | Uint8Array): boolean => {
-    received += Buffer.from(bytes as Uint8Array).toString()
-    return true
-  }
-  const end = (bytes?: string | Uint8Array): void => void (bytes !== undefined && write(bytes))
-  const sink: AnswerSink = {
-    open: none,
-    write,
-    end,
-    hold: none,
-    release: none,
-    drop: none,
-    onDrain: none,
-    onDisconnect: none,
-  }
-  return { sink, received: () => received }
-}
-
 /** A feed that is too large to be stored: it has only what its clients have not read. */
 function openPartial(brokenEnd = (_: ServiceError | undefined, events: Buffer): Buffer => events) {
   const feed = new AnswerFeed({ isStream: true, clock: new ManualClock(), brokenEnd })
-  const { sink, received } = openSink()
+  const { sink, received } = collectingSink()
   const followed = feed.follow({ sink, signals })
   feed.setHead(head)
   feed.push(Buffer.from('data: 1\n\ndata: 2\n\n'))
@@ -62,7 +42,7 @@ test('a complete answer in several parts is sent to a client that comes after it
   feed.push(Buffer.from('{"a":'))
   feed.push(Buffer.from('1}'))
   feed.end()
-  const { sink, received } = openSink()
+  const { sink, received } = collectingSink()
   expect(await feed.follow({ sink, signals })).toBe('over')
   expect(received()).toBe('{"a":1}')
 })

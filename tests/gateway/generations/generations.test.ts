@@ -13,6 +13,7 @@ import { createGenerationStore } from '../../../src/storage/generation-store.ts'
 import { openMigrated } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { signals } from '../../simulation/simulated-gateway.ts'
 import { ManualClock } from '../manual-clock.ts'
+import { collectingSink } from './collecting-sink.ts'
 
 /*
  * What becomes of requests with one key. If the database's clock is set back by an hour, the leases that are stored then
@@ -69,7 +70,7 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
       request: { id, format: 'openai-chat' } as ModelRequest,
       keyDigest: 'key',
       bodyDigest: 'body',
-      sinkFor: () => sinkTo((bytes) => (asked.end = bytes)),
+      sinkFor: () => collectingSink((text) => (asked.end = text)).sink,
       onClosed: (run: () => void) => (asked.leave = run),
       hold: () => ({ grow: none, [Symbol.dispose]: none }),
       after: undefined,
@@ -100,19 +101,6 @@ async function streamUntilStopped(sink: AnswerSink): Promise<void> {
   sink.release()
   await new Promise<void>((resolve) => sink.onDisconnect(() => resolve()))
   sink.write(event)
-}
-
-function sinkTo(onEnd: (text: string) => void): AnswerSink {
-  let written = ''
-  const write = (bytes: string | Uint8Array): true => {
-    written += Buffer.from(bytes as Uint8Array).toString()
-    return true
-  }
-  const end = (bytes: string | Uint8Array = ''): void => {
-    write(bytes)
-    onEnd(written)
-  }
-  return { open: none, write, end, hold: none, release: none, drop: none, onDrain: none, onDisconnect: none }
 }
 
 test.each([0, -hourMs])(

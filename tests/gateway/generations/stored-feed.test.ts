@@ -3,13 +3,13 @@ import { expect, test } from 'vitest'
 import { generationBinding } from '../../../src/domain/seal-bindings.ts'
 import { AnswerFeed } from '../../../src/gateway/generations/answer-feed.ts'
 import { StoredFeed } from '../../../src/gateway/generations/stored-feed.ts'
-import type { AnswerSink } from '../../../src/gateway/ports.ts'
 import { createSealer } from '../../../src/runtime/sealer.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
 import { createGenerationStore } from '../../../src/storage/generation-store.ts'
 import { openMigrated } from '../../../src/storage/sqlite/open-sqlite.ts'
 import { signals } from '../../simulation/simulated-gateway.ts'
 import { ManualClock } from '../manual-clock.ts'
+import { collectingSink } from './collecting-sink.ts'
 
 const none = (): void => {}
 const random = (bytes: number): Uint8Array => new Uint8Array(bytes).fill(7)
@@ -32,30 +32,15 @@ test('the stream of a background response whose process died before content ends
   const stored = await store.read(accountId, requestId, 0)
 
   const feed = new AnswerFeed({ isStream: true, clock, brokenEnd: () => Buffer.from(', then an error') })
-  let received = ''
-  const write = (bytes: string | Uint8Array): boolean => {
-    received += Buffer.from(bytes as Uint8Array).toString('latin1')
-    return true
-  }
-  const end = (bytes?: string | Uint8Array): void => void (bytes !== undefined && write(bytes))
-  const sink: AnswerSink = {
-    open: none,
-    write,
-    end,
-    hold: none,
-    release: none,
-    drop: none,
-    onDrain: none,
-    onDisconnect: none,
-  }
+  const { sink, received } = collectingSink()
   const followed = feed.follow({ sink, signals })
   const held = { grow: none, [Symbol.dispose]: none }
   const reader = new StoredFeed({ store, sealer, clock, log: none, held }, feed, stored!.generation)
   const done = reader.run()
   await clock.advance(5_000)
-  expect(received).toBe('keep-alive')
+  expect(received()).toBe('keep-alive')
   await clock.advance(10_000)
   await done
-  expect(received).toBe('keep-alive, then an error')
+  expect(received()).toBe('keep-alive, then an error')
   expect(await followed).toBe('over')
 })
