@@ -211,7 +211,9 @@ describe('preparing a turn', () => {
   })
 
   test('it is limited like the lists, separately from turns', async () => {
-    await start()
+    const clock = new SkippingClock()
+    await start({ clock })
+    clock.startMinute()
     const client = await open()
     const types: string[] = []
     for (let asked = 0; asked < 301; asked++) types.push((await client.turn({ generate: false })).last.type)
