@@ -20,9 +20,13 @@ export class SkippingClock implements Clock {
     this.#steppedMs += ms
   }
 
-  /** Sets the wall clock forward to the start of the next minute, for limits that count per minute of the clock. */
-  startMinute(): void {
-    this.step(60_000 - (this.nowMs() % 60_000))
+  /**
+   * Skips to the start of the next minute of the monotonic clock, or of the next span of so many minutes: limits count
+   * in such spans. No timer runs early.
+   */
+  startMinute(minutes = 1): void {
+    const lengthMs = minutes * 60_000
+    this.#skippedMs += lengthMs - (this.monotonicMs() % lengthMs)
   }
 
   after(delayMs: number, run: () => void): Timer {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ConnectionCache, CacheBudget } from '../../src/http/websocket/connection-cache.ts'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { errorOf } from '../refusals.ts'
 import { Service } from '../service.ts'
 import { SocketClient } from '../socket-client.ts'
@@ -9,9 +10,10 @@ import { RawSocket } from './raw-frames.ts'
 
 /** Contract 29.1, for stored responses and WebSockets. */
 
+const clock = new SkippingClock()
 let service: Service
 beforeAll(async () => {
-  service = await Service.start({ formats: ['openai-chat'] })
+  service = await Service.start({ formats: ['openai-chat'], clock })
 })
 afterAll(() => service.stop())
 
@@ -29,6 +31,7 @@ test('references to large stored responses are bounded per request and metered o
         input: ids.map((id) => ({ type: 'item_reference', id })),
       })
       .then(readAnswer)
+  clock.startMinute()
   const all = await count(items)
   expect([all.status, errorOf(all).code]).toEqual([400, 'invalid_request'])
   expect(errorOf(all).message).toContain('larger than 20 MiB')

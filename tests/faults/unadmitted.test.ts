@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { errorOf } from '../refusals.ts'
 import { Service } from '../service.ts'
 import { Wire } from '../wire.ts'
@@ -8,12 +9,14 @@ import { Wire } from '../wire.ts'
 const streams = 200
 const chat = JSON.stringify({ model: 'svc-router/frontier', messages: [{ role: 'user', content: 'Hello' }] })
 
+const clock = new SkippingClock()
 let service: Service
 let other: string
 let wires: Wire[] = []
 
 beforeAll(async () => {
   service = await Service.start({
+    clock,
     formats: ['openai-chat'],
     settings: {
       limits: { streams, connections: 1_000 },
@@ -61,6 +64,7 @@ describe('a hostile account', () => {
   test('a series of large rejected bodies is stopped by the limit on their bytes', async () => {
     const body = JSON.stringify({ model: 'no/profile', messages: [], pad: 'a'.repeat(4 * 1024 * 1024) })
     const { key } = await service.addAccount('sender of large bodies', 'max')
+    clock.startMinute()
     const seen: (string | undefined)[] = []
     for (let sent = 0; sent < 40 && seen.at(-1) !== 'rate_limit_exceeded'; sent += 1) {
       seen.push((await post(key, '203.0.113.1', body)).code)
@@ -87,6 +91,7 @@ test('admitted requests return what they used, so that large valid bodies contin
 test('all keys of an account share the limiter of uncounted requests, whose headers say so', async () => {
   const { account, key } = await service.addAccount('many keys', 'max')
   const keys = [key, ...(await Promise.all(Array.from({ length: 9 }, () => service.addKey(account.id))))]
+  clock.startMinute()
   let refused: Response | undefined
   for (let sent = 0; sent <= 300; sent += 1) {
     const answer = await get('/models', keys[sent % keys.length]!)

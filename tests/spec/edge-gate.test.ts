@@ -124,7 +124,8 @@ describe('a client that does not identify itself gets an error that says what to
     expect(JSON.stringify(service.events)).not.toContain('sqlmap')
     const before = blocked().length
     for (let sent = 0; sent < 50; sent += 1) await get('/v1/models', undefined)
-    expect(blocked().length - before).toBeLessThanOrEqual(6)
+    // At most six per minute, and a minute may end in between.
+    expect(blocked().length - before).toBeLessThanOrEqual(12)
   })
 
   test.each(['/health', '/ready'])('%s accepts every probe', async (path) => {

@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest'
 import { openSession } from '../../src/accounts/identity/sessions.ts'
+import { SkippingClock } from '../../src/simulation/skipping-clock.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 
 test("an account's data can be downloaded ten times in ten minutes, and other accounts are not affected", async () => {
-  const { service } = await startWeb({ settings: { app_listen: { port: 0 } } })
+  const clock = new SkippingClock()
+  const { service } = await startWeb({ settings: { app_listen: { port: 0 } }, clock })
+  clock.startMinute(10)
   try {
     const other = await service.addAccount('other', 'max')
     const signIn = async (accountId: string): Promise<Visitor> => {

@@ -51,6 +51,7 @@ test('an unknown key and a text without a key change nothing', async () => {
 
 test('the tries of one network are limited', async () => {
   const statuses: number[] = []
-  for (let count = 0; count < 65; count++) statuses.push((await send('x'))[0])
+  // The limit is 60 in a fixed span, which may end in between.
+  for (let count = 0; count < 121 && statuses.at(-1) !== 429; count++) statuses.push((await send('x'))[0])
   expect(statuses).toContain(429)
 })

@@ -121,7 +121,8 @@ test('messages are deleted after half a year, and the oldest ones if there are t
 
 test('messages from one network are limited', async () => {
   const statuses: number[] = []
-  for (let count = 0; count < 25; count++)
+  // The limit is 20 in a fixed span, which may end in between.
+  for (let count = 0; count < 41 && statuses.at(-1) !== 429; count++)
     statuses.push((await visitor.post('/support', { ...good, email: 'x' })).status)
   expect(statuses).toContain(429)
 })
