@@ -117,6 +117,29 @@ test('a failure of all providers is shown as failed', async () => {
   expect(failed).toMatchObject({ status: 'failed', error: { code: 'server_is_overloaded' }, output: [] })
 })
 
+test.each([500, 400])('a stream that fails before content with %i runs again with the same key', async (status) => {
+  const body = { model, input, background: true, stream: true }
+  const headers = { 'idempotency-key': `failed stream ${status}` }
+  const before = await usedUnits()
+  service.providers[0]!.script([{ do: 'status', status, repeat: true }])
+  const failed = await service.post('/responses', body, headers)
+  const { error } = (await failed.json()) as { error: { code: string } }
+  expect(error.code).toBe(status === 500 ? 'server_is_overloaded' : 'content_rejected')
+  service.providers[0]!.script([{ do: 'answer', text, repeat: true }])
+  const again = await service.post('/responses', body, headers)
+  expect(again.headers.get('idempotent-replayed')).toBeNull()
+  expect(await again.text()).toContain('response.completed')
+  expect((await usedUnits()) - before).toBe(1)
+})
+
+test('the retry of a background request that failed gets the failed response', async () => {
+  service.providers[0]!.script([{ do: 'status', status: 500, repeat: true }])
+  const headers = { 'Idempotency-Key': 'failed in the background' }
+  const first = await client.responses.create({ model, input, background: true }, { headers })
+  const failed = await finished(first.id)
+  expect(await client.responses.create({ model, input, background: true }, { headers })).toEqual(failed)
+})
+
 test('what is rejected before admission is an error, and no response', async () => {
   await expect(client.responses.create({ model: 'unknown', input, background: true })).rejects.toMatchObject({
     status: 404,

@@ -135,8 +135,11 @@ export class GenerationRun {
     feed.fail(error)
   }
 
+  /** A background response is kept as failed, unless its ID is known only from events that no client has received. */
   async #removeOrFail(error: ServiceError): Promise<void> {
-    if (this.#keyed.isBackground) await this.#failBackground(error)
+    const { feed } = this.#entry
+    const isKnown = !feed.isStream || feed.length > 0
+    if (this.#keyed.isBackground && isKnown) await this.#failBackground(error)
     else await this.#remove()
   }
 

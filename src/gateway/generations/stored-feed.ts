@@ -76,8 +76,9 @@ export class StoredFeed {
   /** The process that ran it is dead. Without content it can start again; otherwise what there is ends with an error. */
   async #bury(generation: StoredGeneration): Promise<boolean> {
     const { accountId, requestId, hasContent, isBackground, chunks: number } = generation
-    if (!hasContent && !isBackground) return this.#vanish()
     const feed = this.#feed
+    const isKnown = isBackground && (!feed.isStream || number > 0)
+    if (!hasContent && !isKnown) return this.#vanish()
     const rest = feed.hasBegunStream ? feed.brokenEnd(interrupted()) : Buffer.alloc(0)
     const sealed =
       rest.length === 0

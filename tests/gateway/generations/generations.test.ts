@@ -2,11 +2,13 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { linksFor } from '../../../src/domain/links.ts'
-import { relayById } from '../../../src/formats/formats.ts'
+import type { AnswerContext } from '../../../src/formats/format.ts'
+import { formatById, relayById } from '../../../src/formats/formats.ts'
 import type { Gateway } from '../../../src/gateway/gateway.ts'
 import type { GenerationStore } from '../../../src/gateway/generations/generation-store.ts'
 import { Generations } from '../../../src/gateway/generations/generations.ts'
 import type { AnswerSink, ModelRequest, Principal } from '../../../src/gateway/ports.ts'
+import { pause } from '../../../src/runtime/pause.ts'
 import { createSealer } from '../../../src/runtime/sealer.ts'
 import { Secret } from '../../../src/runtime/secret.ts'
 import { createGenerationStore } from '../../../src/storage/generation-store.ts'
@@ -23,15 +25,18 @@ import { collectingSink } from './collecting-sink.ts'
 const hourMs = 3_600_000
 const leaseMs = 10_000
 const detachedMs = 60_000
+/** After which a request fails late. */
+const lateMs = 1_000
 /** After which a failed deletion is repeated. */
 const removeAgainMs = 2_000
 const answer = '{"text":"hello"}'
 const event = 'data: {"choices":[]}\n\n'
+const conversation = formatById('openai-responses').readRequest({ model: 'svc-router/frontier', input: 'Hello.' })
 const none = (): void => {}
 const random = (bytes: number): Uint8Array => new Uint8Array(bytes).fill(7)
 
 /** What a process does with a request. */
-type Run = 'answers' | 'hangs' | 'fails' | 'rejects' | 'streams'
+type Run = 'answers' | 'hangs' | 'fails' | 'fails late' | 'rejects' | 'streams'
 
 async function openWorld() {
   const clock = new ManualClock()
@@ -41,7 +46,12 @@ async function openWorld() {
   return { clock, store }
 }
 
-function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly Run[], stream = false) {
+function startProcess(
+  clock: ManualClock,
+  store: GenerationStore,
+  runs: readonly Run[],
+  { stream = false, isBackground = false } = {},
+) {
   /** The IDs of the requests that ran. */
   const ran: string[] = []
   let minted = 0
@@ -49,7 +59,12 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
     gateway: {
       check: () => ({ stream }) as ReturnType<Gateway['check']>,
       signals: async () => signals,
-      answer: (_, { id }, sink) => run(runs[ran.push(id) - 1]!, sink),
+      answer: async (_, { id, onAdmitted }, sink) => {
+        const how = runs[ran.push(id) - 1]!
+        onAdmitted?.({ requestId: id, createdAt: 0, conversation } as AnswerContext)
+        if (how === 'fails late') await pause(clock, lateMs)
+        return run(how, sink)
+      },
     },
     store,
     sealer: createSealer({ current: { id: 'k1', key: new Secret(random(32)) }, random }),
@@ -74,7 +89,7 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
       onClosed: (run: () => void) => (asked.leave = run),
       hold: () => ({ grow: none, [Symbol.dispose]: none }),
       after: undefined,
-      isBackground: false,
+      isBackground,
     }
     generations.answer(keyed).catch((error: ServiceError) => (asked.end = error.code))
     return asked
@@ -84,7 +99,7 @@ function startProcess(clock: ManualClock, store: GenerationStore, runs: readonly
 
 async function run(how: Run, sink: AnswerSink): Promise<void> {
   if (how === 'hangs') return new Promise(none)
-  if (how === 'fails') throw new ServiceError('server_is_overloaded')
+  if (how.startsWith('fails')) throw new ServiceError('server_is_overloaded')
   if (how === 'rejects') throw new ServiceError('key_inactive')
   sink.hold()
   sink.open({ stream: how === 'streams', upstream: 'alpha', simulated: false, retryCount: 0, signals })
@@ -176,7 +191,7 @@ test('a stream that has content is not deleted if its end cannot be stored, so t
     if (++appends === 2) throw new Error('the disk is full')
     return await store.append(chunk)
   }
-  const process = startProcess(clock, { ...store, append }, ['streams', 'streams'], true)
+  const process = startProcess(clock, { ...store, append }, ['streams', 'streams'], { stream: true })
   const first = process.ask('req_1')
   await clock.advance(100)
   first.leave()
@@ -186,4 +201,28 @@ test('a stream that has content is not deleted if its end cannot be stored, so t
   await clock.advance(leaseMs + 1_000)
   expect(process.ran).toEqual(['req_1'])
   expect(retry.end).toContain('answer_interrupted')
+})
+
+test('a background stream that fails before content, after its client has disconnected, runs again', async () => {
+  const { clock, store } = await openWorld()
+  const process = startProcess(clock, store, ['fails late', 'streams'], { stream: true, isBackground: true })
+  process.ask('req_1').leave()
+  await clock.advance(lateMs + 100)
+  expect(await store.findByRequest('acc_1', 'req_1')).toBeUndefined()
+  process.ask('req_2')
+  await clock.advance(100)
+  expect(process.ran).toEqual(['req_1', 'req_2'])
+})
+
+test('the retry of a background stream whose process died before content runs again', async () => {
+  const { clock, store } = await openWorld()
+  const options = { stream: true, isBackground: true }
+  const dead = startProcess(new ManualClock(), store, ['hangs'], options)
+  const other = startProcess(clock, store, ['fails'], options)
+  dead.ask('req_1')
+  await clock.advance(1_000)
+  const retry = other.ask('req_2')
+  await clock.advance(leaseMs)
+  expect(other.ran).toHaveLength(1)
+  expect(retry.end).toBe('server_is_overloaded')
 })
