@@ -105,6 +105,23 @@ test('canceling a complete response returns it', async () => {
   expect(await client.responses.cancel(id)).toMatchObject({ id, status: 'completed' })
 })
 
+test('canceling a response that failed after content returns it', async () => {
+  service.providers[0]!.script([{ do: 'error_event', afterEvents: 7, text, tokenDelayMs: 40, repeat: true }])
+  const response = await service.post('/responses', { model, input, background: true, stream: true })
+  expect(await response.text()).toContain('output_text.delta')
+  const id = `resp_${response.headers.get('x-request-id')!.slice(4)}`
+  const { error } = await finished(id)
+  expect(await client.responses.cancel(id)).toMatchObject({ id, status: 'failed', error })
+})
+
+test('canceling a complete response whose answer was too large to be stored for retries returns it', async () => {
+  service.providers[0]!.script([{ do: 'answer', words: 45_000 }])
+  const response = await service.post('/responses', { model, input, background: true, stream: true })
+  expect((await response.text()).length).toBeGreaterThan(8 * 1024 * 1024)
+  const id = `resp_${response.headers.get('x-request-id')!.slice(4)}`
+  expect(await client.responses.cancel(id)).toMatchObject({ id, status: 'completed' })
+})
+
 test('a response that is not in the background cannot be canceled', async () => {
   const { id } = await client.responses.create({ model, input })
   await expect(client.responses.cancel(id)).rejects.toMatchObject({ status: 400, code: 'invalid_request' })

@@ -47,12 +47,6 @@ export interface GenerationsDeps {
   readonly mintRequestId: () => string
 }
 
-/** A generation as it was when the wait for its end was over. */
-interface EndedGeneration {
-  readonly last: StoredGeneration
-  readonly isOver: boolean
-}
-
 /** The response object of a background response, for the request that started it, or for a retry (contract 39.7). */
 export interface StartedResponse {
   readonly response: JsonObject
@@ -142,10 +136,9 @@ export class Generations {
     throw new ServiceError('restarting', { retryAfterSeconds: 1 })
   }
 
-  /** Cancels a background response, wherever it runs, and resolves with its response object (contract 39.16). */
-  async cancel(generation: StoredGeneration): Promise<JsonObject> {
-    const { last } = await this.#stop(generation)
-    return this.backgrounds.responseOf(last)
+  /** Cancels a background response, wherever it runs, and waits until it has ended (contract 39.16). */
+  async cancel(generation: StoredGeneration): Promise<void> {
+    await this.#stop(generation)
   }
 
   /**
@@ -153,8 +146,7 @@ export class Generations {
    * afterwards (contract 39.21). @throws ServiceError `store_unavailable` if its process does not stop it in time
    */
   async remove(generation: StoredGeneration, removeAnswer: () => Promise<void>): Promise<void> {
-    const { isOver } = await this.#stop(generation)
-    if (!isOver) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
+    if (!(await this.#stop(generation))) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
     await removeAnswer()
     await this.backgrounds.remove(generation.accountId, generation.requestId)
   }
@@ -165,8 +157,8 @@ export class Generations {
     await this.backgrounds.remove(generation.accountId, generation.requestId)
   }
 
-  /** Cancels a generation that runs, and waits until it has ended. */
-  async #stop(generation: StoredGeneration): Promise<EndedGeneration> {
+  /** Cancels a generation that runs, and waits until it has ended; false if it has not in time. */
+  async #stop(generation: StoredGeneration): Promise<boolean> {
     const { accountId, requestId } = generation
     const { store, log } = this.#deps
     const ended = this.#ended(generation)
@@ -175,19 +167,17 @@ export class Generations {
     return await ended
   }
 
-  async #ended(generation: StoredGeneration): Promise<EndedGeneration> {
+  async #ended(generation: StoredGeneration): Promise<boolean> {
     const { accountId, requestId } = generation
     const isHere = this.#running.has(requestId)
     const isOver = (of: StoredGeneration | undefined): boolean =>
       isHere ? !this.#running.has(requestId) : of === undefined || !isLive(of)
     let found: StoredGeneration | undefined = generation
-    let last = generation
     for (let waitedMs = 0; waitedMs < cancelMs && !isOver(found); waitedMs += pollMs) {
       await pause(this.#deps.clock, pollMs)
       found = await this.backgrounds.find(accountId, requestId)
-      last = found ?? last
     }
-    return { last, isOver: isOver(found) }
+    return isOver(found)
   }
 
   /**

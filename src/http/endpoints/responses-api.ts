@@ -142,11 +142,12 @@ export class ResponsesApi {
     return { id, object: 'response', deleted: true }
   }
 
-  async #cancel({ accountId }: Principal, id: string): Promise<JsonObject> {
-    const { stored, work, generations } = this.#deps
-    const generation = await generations.backgrounds.find(accountId, requestIdOf(known(id)))
-    if (generation?.isBackground === true && generation.state !== 'finished') return generations.cancel(generation)
-    const response = await stored.find(accountId, id, work.begin(accountId))
+  async #cancel(principal: Principal, id: string): Promise<JsonObject> {
+    const { generations } = this.#deps
+    const generation = await generations.backgrounds.find(principal.accountId, requestIdOf(known(id)))
+    if (generation?.isBackground === true && generation.state !== 'finished') await generations.cancel(generation)
+    // One that has ended is unchanged (contract 39.16).
+    const response = await this.#retrieve(principal, id)
     if (response['background'] === true) return response
     throw invalidRequest(
       'response_id',
