@@ -175,6 +175,7 @@ export class Api {
     this.#estimates = new Estimates({
       ...shared,
       readRequest: (exchange, format) => this.#readRequest(exchange, format),
+      asRun: (request) => this.#keyed.asRun(request),
       headersFor: (principal, limiter) => this.#uncountedHeaders(principal, limiter),
     })
     this.#selfService = new SelfService(shared, deps.ownRecords)

@@ -55,6 +55,18 @@ describe('POST /v1/route', () => {
     expect(await route({})).toMatchObject({ status: 200, body: { format: 'openai-responses', refusal: null } })
   })
 
+  test('accepts a background request if /v1/responses does', async () => {
+    const ask = { input: 'Why?', background: true }
+    expect(await route(ask)).toEqual(await route({ input: 'Why?' }))
+    const refused = await service.responses({ ...ask, store: false })
+    const { error } = (await refused.json()) as { error: { message: string } }
+    expect(refused.status).toBe(400)
+    expect(await route({ ...ask, store: false })).toMatchObject({
+      status: 400,
+      body: { error: { param: 'background', message: error.message } },
+    })
+  })
+
   test('lists the backends that the same request gets, in every convention, and calls none', async () => {
     const calls = (): number => service.providers.reduce((sum, provider) => sum + provider.counts().requests, 0)
     const before = calls()

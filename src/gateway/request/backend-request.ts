@@ -203,7 +203,7 @@ export function assertSupported({ hints }: Conversation): void {
   if (hints.untranslatable?.includes('background') === true) {
     throw unsupported(
       'background',
-      'background is not supported over WebSockets, by /v1/route, or if the operator has set retention.retries to 0d. Send the request without background.',
+      'background is not supported over WebSockets, or if the operator has set retention.retries to 0d. Send the request without background.',
     )
   }
 }

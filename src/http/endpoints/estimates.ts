@@ -18,6 +18,8 @@ export interface EstimatesDeps {
   readonly links: Links
   readonly uncounted: AttemptLimiter
   readonly readRequest: (exchange: Exchange, format: ClientFormatId) => Promise<ModelRequest>
+  /** The request as it runs. @throws ServiceError */
+  readonly asRun: (request: ModelRequest) => Promise<ModelRequest>
   /** Headers of a response that takes nothing from the quota. */
   readonly headersFor: (principal: Principal, limiter: LimiterState) => Promise<HeaderList>
 }
@@ -54,7 +56,8 @@ export class Estimates {
     const { principal, limiter } = this.#take(exchange)
     const read = await this.#deps.readRequest(exchange, 'openai-chat')
     const format = formatOf(request.headers, read.body)
-    const plan = await this.#deps.gateway.explain(principal, { ...read, format })
+    const { gateway, asRun } = this.#deps
+    const plan = await gateway.explain(principal, await asRun({ ...read, format }))
     sendJson(response, requestId, 200, writePlan(plan, { format, links: this.#deps.links }), [
       ...(await this.#deps.headersFor(principal, limiter)),
     ])

@@ -52,6 +52,11 @@ export class KeyedApi {
     return request.headers[idempotencyKeyHeader] !== undefined && this.#deps.generations.isOn
   }
 
+  /** The request as it runs, as far as its routing depends on it. @throws ServiceError `invalid_request` */
+  async asRun(request: ModelRequest): Promise<ModelRequest> {
+    return isBackground(request) && this.#deps.generations.isOn ? await inBackground(request) : request
+  }
+
   /** @throws ServiceError */
   async answer(exchange: Exchange, request: ModelRequest): Promise<void> {
     const { generations, intake } = this.#deps
