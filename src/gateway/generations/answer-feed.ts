@@ -6,8 +6,10 @@ import { EventSkip } from './event-ids.ts'
 
 /** A client that reads nothing for this long is dropped (contract 9.12). */
 const slowReaderMs = 60_000
-/** Bytes that the slowest client may be behind once the answer is no longer stored. */
+/** Bytes that the fastest client may be behind once the answer is no longer stored. */
 const maxBacklogBytes = 256 * 1024
+/** Bytes that are kept then for slower clients. */
+const maxKeptBytes = 512 * 1024
 
 /** How an answer was produced, with the counters of the request that runs it, if it runs in this process. */
 export type FeedHead = Omit<AnswerHead, 'signals' | 'isReplayed'> & Partial<Pick<AnswerHead, 'signals'>>
@@ -47,6 +49,7 @@ export class AnswerFeed {
   #firstEvent: Buffer | undefined
   #latest: Buffer | undefined
   #failure: ServiceError | 'vanished' | undefined
+  #wasBehind = false
   #drained: () => void = () => {}
 
   constructor(options: FeedOptions) {
@@ -84,13 +87,12 @@ export class AnswerFeed {
     return !this.#isPartial && this.#failure === undefined
   }
 
-  /** Whether the slowest client is so far behind that the answer must wait. Only if it is not stored. */
+  /** Whether even the fastest client is so far behind that the answer must wait. Only if it is not stored. */
   get isBehind(): boolean {
-    return this.#isPartial && this.bytes > maxBacklogBytes
-  }
-
-  get bytes(): number {
-    return this.#chunks.reduce((sum, { length }) => sum + length, 0)
+    if (!this.#isPartial) return false
+    let fastest = this.#first
+    for (const { position } of this.#followers) fastest = Math.max(fastest, position)
+    return this.#bytesFrom(fastest) > maxBacklogBytes
   }
 
   chunk(number: number): Buffer | undefined {
@@ -116,6 +118,7 @@ export class AnswerFeed {
     this.#chunks.push(chunk)
     if (this.#isPartial) this.#keepEnds(chunk)
     this.advance()
+    if (this.#isPartial) this.#dropSlowest()
   }
 
   end(): void {
@@ -166,7 +169,10 @@ export class AnswerFeed {
     })
     this.#followers.add(follower)
     options.sink.onDisconnect(() => follower.leave())
-    options.sink.onDrain(() => follower.drained())
+    options.sink.onDrain(() => {
+      follower.drained()
+      this.#trim()
+    })
     follower.advance()
     return promise
   }
@@ -187,14 +193,28 @@ export class AnswerFeed {
     this.#latest = chunk
   }
 
+  #bytesFrom(number: number): number {
+    return this.#chunks.slice(number - this.#first).reduce((sum, { length }) => sum + length, 0)
+  }
+
+  /** Clients that keep up do not wait for one that is far behind: it is disconnected (contract 39.5). */
+  #dropSlowest(): void {
+    while (this.#bytesFrom(this.#first) > maxKeptBytes && !this.isBehind) {
+      const first = this.#first
+      for (const follower of this.#followers) if (follower.position <= first) follower.drop()
+    }
+  }
+
   #trim(): void {
     if (!this.#isPartial) return
-    const wasBehind = this.isBehind
     let needed = this.length
     for (const { position } of this.#followers) needed = Math.min(needed, Math.max(position, this.#first))
     this.#chunks = this.#chunks.slice(needed - this.#first)
     this.#first = needed
-    if (wasBehind && !this.isBehind) this.#drained()
+    const { isBehind } = this
+    const hasCaughtUp = this.#wasBehind && !isBehind
+    this.#wasBehind = isBehind
+    if (hasCaughtUp) this.#drained()
   }
 }
 
@@ -238,6 +258,12 @@ class Follower {
     this.#finish('over')
   }
 
+  /** Disconnects a client that reads too slowly. */
+  drop(): void {
+    this.#options.sink.drop()
+    this.#finish('over')
+  }
+
   fail(error: ServiceError, text: () => Buffer): void {
     if (this.#isOpen) this.#end(text())
     else this.#finish(error)
@@ -264,10 +290,7 @@ class Follower {
 
   #block(): void {
     this.#isBlocked = true
-    this.#limit = this.#feed.clock.after(slowReaderMs, () => {
-      this.#options.sink.drop()
-      this.#finish('over')
-    })
+    this.#limit = this.#feed.clock.after(slowReaderMs, () => this.drop())
   }
 
   #open(): void {

@@ -46,3 +46,57 @@ test('a complete answer in several parts is sent to a client that comes after it
   expect(await feed.follow({ sink, signals })).toBe('over')
   expect(received()).toBe('{"a":1}')
 })
+
+/** A client that takes nothing more once it is blocked, until it drains. */
+function slowSink() {
+  const client = { isBlocked: false, isDropped: false, drain: none, received: 0 }
+  const sink = {
+    ...collectingSink().sink,
+    write: (bytes: string | Uint8Array) => {
+      client.received += bytes.length
+      return !client.isBlocked
+    },
+    drop: () => (client.isDropped = true),
+    onDrain: (run: () => void) => (client.drain = run),
+  }
+  return { client, sink }
+}
+
+/** A feed of an answer that is not stored, with clients of which those named are blocked. */
+function openUnstored(...blocked: readonly boolean[]) {
+  const drained = { times: 0 }
+  const feed = new AnswerFeed({ isStream: true, clock: new ManualClock(), brokenEnd: (_, events) => events })
+  const clients = blocked.map((isBlocked) => {
+    const { client, sink } = slowSink()
+    client.isBlocked = isBlocked
+    void feed.follow({ sink, signals })
+    return client
+  })
+  feed.setHead(head)
+  feed.push(Buffer.from('data: 1\n\n'))
+  feed.forget(() => (drained.times += 1))
+  const push = (): void => feed.push(Buffer.alloc(100 * 1024))
+  return { feed, clients, drained, push }
+}
+
+test('a client that reads nothing does not hold up one that keeps up, and is disconnected once it is far behind', () => {
+  const { feed, clients, push } = openUnstored(true, false)
+  const [stalled, reading] = clients
+  for (let pushed = 1; pushed <= 20; pushed += 1) {
+    push()
+    expect(feed.isBehind).toBe(false)
+    expect(stalled!.isDropped).toBe(pushed > 5)
+  }
+  expect(reading).toMatchObject({ isDropped: false, received: 9 + 20 * 100 * 1024 })
+})
+
+test('if all clients are behind, the answer waits for the first that goes on, and nobody is disconnected', () => {
+  const { feed, clients, drained, push } = openUnstored(true, true)
+  for (let pushed = 1; pushed <= 3; pushed += 1) push()
+  expect(feed.isBehind).toBe(true)
+  const [first, second] = clients
+  first!.isBlocked = false
+  first!.drain()
+  expect([feed.isBehind, drained.times]).toEqual([false, 1])
+  expect([first!.isDropped, second!.isDropped]).toEqual([false, false])
+})
