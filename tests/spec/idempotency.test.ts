@@ -131,6 +131,13 @@ test('a compaction that fails before its answer runs again with the same key', a
   expect((await post('/responses/compact', body, key)).status).toBe(200)
 })
 
+test.each(paths)('%s: without a key, a stream cannot be continued, and none is started', async (path, body) => {
+  const before = calls()
+  const continued = await service.post(path, { model, ...body, ...stream }, { 'last-event-id': '3' })
+  expect([continued.status, await continued.text()]).toEqual([502, expect.stringContaining('answer_interrupted')])
+  expect(calls()).toBe(before)
+})
+
 test('another request with the same key is 409, and costs nothing', async () => {
   const key = newKey()
   await (await post('/chat/completions', { messages: [{ role: 'user', content: 'A' }] }, key)).text()

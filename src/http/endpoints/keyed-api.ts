@@ -42,9 +42,15 @@ export class KeyedApi {
     this.#deps = deps
   }
 
-  /** Whether a request has a key that is used, or runs in the background. */
+  /**
+   * Whether a request has a key that is used, or runs in the background.
+   * @throws ServiceError `answer_interrupted` if it continues a stream that cannot be stored (contract 39.18)
+   */
   takes(exchange: Exchange, model: ModelRequest): boolean {
-    return this.hasKey(exchange) || (isBackground(model) && this.#deps.generations.isOn)
+    if (this.hasKey(exchange) || (isBackground(model) && this.#deps.generations.isOn)) return true
+    if (model.body['stream'] === true && lastEventId(exchange.request) !== undefined)
+      throw new ServiceError('answer_interrupted')
+    return false
   }
 
   /** Whether a request has a key that is used. */
