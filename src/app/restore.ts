@@ -118,7 +118,7 @@ async function check(runtime: Runtime, path: string, name: string, trust: boolea
     const log = auditStore(db)
     await assertPepper(db, peppersIn(runtime.config)).catch((error: unknown) => {
       if (!(error instanceof SetupError)) throw error
-      throw new BackupError(`the keys in ${name} were created with a different pepper`, error.fix)
+      throw new BackupError(`${name} is from a service that uses a different pepper`, error.fix)
     })
     const storedElsewhere = manifest.checkpoint === null ? [] : [manifest.checkpoint]
     const audit = await verifyAudit(log, { keys: checkpointKeys(runtime.keys), storedElsewhere })

@@ -9,9 +9,8 @@ const rowName = 'pepper_check'
 const checkedText = 'svc-router pepper check'
 
 /**
- * Verifies that the keys in this database were created under one of these peppers, the current one first: under another
- * one every key would be unknown and valid callers would get 401. The first pepper seen is remembered. @throws
- * SetupError
+ * Verifies that this database was last used with one of these peppers, the current one first: with another one, keys
+ * created since would be unknown and valid callers would get 401. The current pepper is remembered. @throws SetupError
  */
 export async function checkPepper(db: Kysely<Tables>, peppers: readonly Secret[]): Promise<void> {
   const stored = await assertPepper(db, peppers)
@@ -29,8 +28,8 @@ export async function assertPepper(db: Kysely<Tables>, peppers: readonly Secret[
   const row = await db.selectFrom('ledger').select('value').where('name', '=', rowName).executeTakeFirst()
   if (row === undefined || peppers.some((pepper) => checkOf(pepper) === row.value)) return row?.value
   throw new SetupError(
-    'the keys in the database were created with a different pepper, so none of them would be recognized',
-    'set the pepper they were created with, or configure it as the previous one (secrets.previous_pepper_env)',
+    'the database was last used with a different pepper, so keys created with it would not be recognized',
+    'set that pepper, or configure it as the previous one (secrets.previous_pepper_env)',
   )
 }
 

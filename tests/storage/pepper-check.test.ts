@@ -17,7 +17,9 @@ test('a database accepts only the pepper of its keys, or a new one if the previo
     await expect(checkPepper(db, [second])).rejects.toBeInstanceOf(SetupError)
     await checkPepper(db, [second, first])
     await checkPepper(db, [second])
-    await expect(checkPepper(db, [first])).rejects.toThrow('a different pepper')
+    await expect(checkPepper(db, [first])).rejects.toThrow(
+      'the database was last used with a different pepper, so keys created with it would not be recognized',
+    )
   } finally {
     await db.destroy()
     rmSync(folder, { recursive: true, force: true })
