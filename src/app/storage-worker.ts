@@ -127,6 +127,7 @@ class WorkerReports implements OwnNode {
   readonly id: string
   readonly #store: Pick<Storage['store'], 'reportWorker'>
   readonly #clock: Clock
+  readonly #startedMs: number
   #source: NodeReporter = () => undefined
   #timer: Timer | undefined
 
@@ -134,6 +135,7 @@ class WorkerReports implements OwnNode {
     this.#store = store
     this.id = id
     this.#clock = clock
+    this.#startedMs = clock.monotonicMs()
   }
 
   reportWith(source: NodeReporter): void {
@@ -145,7 +147,8 @@ class WorkerReports implements OwnNode {
     this.close()
     this.#timer = this.#clock.after(reportMs, () => this.reportNow())
     // Pages show that a report is missing, and the next one follows.
-    this.#store.reportWorker(this.id, this.#source() ?? null).catch(() => {})
+    const ageMs = Math.round(this.#clock.monotonicMs() - this.#startedMs)
+    this.#store.reportWorker(this.id, ageMs, this.#source() ?? null).catch(() => {})
   }
 
   close(): void {

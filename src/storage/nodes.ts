@@ -22,8 +22,8 @@ export interface StoredNode {
 export interface NodeStore {
   /** Those with a heartbeat within the last minute. */
   listNodes(): Promise<readonly StoredNode[]>
-  /** Writes a worker's sign of life on SQLite. On PostgreSQL, `NodeLease` writes those of nodes. */
-  reportWorker(id: string, report: string | null): Promise<void>
+  /** Writes a worker's sign of life on SQLite. `ageMs`: how long it has been running. On PostgreSQL, `NodeLease` writes those of nodes. */
+  reportWorker(id: string, ageMs: number, report: string | null): Promise<void>
   /** Removes a worker that has ended. */
   forgetWorker(id: string): Promise<void>
 }
@@ -37,10 +37,13 @@ export const nodeStore = defineStore<NodeStore>({
     return rows
   },
 
-  async reportWorker(db, id, report) {
+  async reportWorker(db, id, ageMs, report) {
     const nowMs = nowOf(db)
-    await sql`insert into nodes (id, started_at_ms, seen_at_ms, report) values (${id}, ${nowMs}, ${nowMs}, ${report})
-      on conflict (id) do update set seen_at_ms = excluded.seen_at_ms, report = excluded.report`.execute(db)
+    // A worker that was killed left its row to the next one with the same id.
+    await sql`insert into nodes (id, started_at_ms, seen_at_ms, report)
+      values (${id}, ${nowMs} - cast(${ageMs} as integer), ${nowMs}, ${report})
+      on conflict (id) do update set started_at_ms = excluded.started_at_ms, seen_at_ms = excluded.seen_at_ms,
+        report = excluded.report`.execute(db)
   },
 
   async forgetWorker(db, id) {

@@ -93,6 +93,17 @@ test('a worker reports among the nodes while it runs', async () => {
   await expect.poll(() => storage.store.listNodes()).toMatchObject([{ id: 'worker-3', report: '{}' }])
 })
 
+test('the start of a worker is its own, not that of a killed one with the same id', async () => {
+  const { store } = storage
+  const startedAgoMs = async (): Promise<number | undefined> =>
+    (await store.listNodes()).find(({ id }) => id === 'worker-9')?.startedAgoMs
+  await store.reportWorker('worker-9', 600_000, null)
+  expect(await startedAgoMs()).toBeGreaterThanOrEqual(600_000)
+  await store.reportWorker('worker-9', 5_000, null)
+  expect(await startedAgoMs()).toBeLessThan(600_000)
+  await store.forgetWorker('worker-9')
+})
+
 test('the service works as a worker: streams, stored answers, and conversations', async () => {
   const service = await Service.start({ asWorker: true })
   try {
