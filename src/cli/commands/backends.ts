@@ -3,17 +3,13 @@ import { suggest } from '../../config/check-shape.ts'
 import { type BackendControl, holdReasons, type HoldReason } from '../../domain/backend-controls.ts'
 import type { BackendState } from '../../domain/backend-state.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
-import { brokenBackend, failedBackends, type RequestRecord } from '../../domain/requests.ts'
 import type { ServiceHealth } from '../../domain/service-health.ts'
 import { counted } from '../../runtime/counted.ts'
-import { hourMs } from '../../runtime/durations.ts'
 import type { Command, Invocation } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
+import { type RecentResults, recentResults } from '../recent-results.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
 import { oneOf } from '../value-shapes.ts'
-
-/** How many of the latest request records are examined. */
-const maxLooked = 2_000
 
 export const backendsList: Command = {
   name: 'backends list',
@@ -24,21 +20,17 @@ export const backendsList: Command = {
   example: 'backends list',
   run: (invocation) =>
     invocation.withStore(async ({ config, backends, requests, health: readHealth }) => {
-      const sinceMs = invocation.ports.clock.nowMs() - hourMs
-      const [looked, health] = await Promise.all([requests.list(maxLooked, undefined), readHealth()])
-      const recent = looked.filter(({ admittedAtMs }) => admittedAtMs >= sinceMs)
+      const [results, health] = await Promise.all([recentResults(requests, invocation.ports.clock), readHealth()])
       const controls = await backends.store.listBackendControls()
       // A hold outlives the backend's removal from the configuration, in case the backend comes back.
       const held = controls.filter(({ kind }) => kind !== 'released').map(({ backendId }) => backendId)
       const names = [...new Set([...config.backends.map(({ id }) => id), ...held])]
-      const rows = names.map((name) => lookAt(name, { controls, records: recent, health }))
+      const rows = names.map((name) => lookAt(name, { controls, results, health }))
       return {
         text: writeTable([['BACKEND', 'STATE', 'SINCE', 'BY', 'REASON', 'ANSWERED', 'FAILED'], ...rows.map(writeRow)]),
         json: rows,
         talk: [
-          looked.length === maxLooked && recent.length === maxLooked
-            ? `ANSWERED and FAILED count the latest ${maxLooked} requests.`
-            : 'ANSWERED and FAILED count the requests of the last hour.',
+          results.caption,
           health.nodes.length === 0
             ? 'Circuit breakers exist only in the running service: see /operator/backends in the web app.'
             : `STATE combines the latest reports of ${counted(health.nodes.length, 'node')}.`,
@@ -59,21 +51,17 @@ interface BackendRow {
 
 interface Looked {
   readonly controls: readonly BackendControl[]
-  readonly records: readonly RequestRecord[]
+  readonly results: RecentResults
   readonly health: ServiceHealth
 }
 
-function lookAt(backend: string, { controls, records, health }: Looked): BackendRow {
+function lookAt(backend: string, { controls, results, health }: Looked): BackendRow {
   const holds = controls
     .filter(({ backendId, kind }) => backendId === backend && kind !== 'released')
     .map(({ kind, atMs, by, reason }) => ({ kind, atMs, by, reason }))
-  const attempts = records.flatMap((record) => record.attempts).filter((attempt) => attempt.backend === backend)
-  const answered = attempts.filter(({ outcome }) => outcome === 'answered').length
-  const broken = records.filter((record) => brokenBackend(record) === backend).length
-  const failed = records.flatMap((record) => failedBackends(record) ?? []).filter((failing) => failing === backend)
   const { state, reason, sinceMs, isTroubled, lastFailure, skippedBy } = health.condition(backend)
   const breaker = { state, reason, sinceMs, isTroubled, lastFailure, skippedBy }
-  return { backend, holds, breaker, failed: failed.length, answered: answered - broken }
+  return { backend, holds, breaker, ...results.of(backend) }
 }
 
 function writeRow({ backend, holds, breaker, answered, failed }: BackendRow): readonly string[] {

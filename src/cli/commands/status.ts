@@ -1,5 +1,5 @@
 import { holdsOf } from '../../domain/backend-controls.ts'
-import type { BackendState, HourCount } from '../../domain/backend-state.ts'
+import type { BackendState } from '../../domain/backend-state.ts'
 import { describeBackend } from '../../domain/backend-status-text.ts'
 import { parseObject } from '../../domain/json.ts'
 import { describeNode } from '../../domain/node-status-text.ts'
@@ -7,6 +7,7 @@ import type { KnownNode, ServiceHealth } from '../../domain/service-health.ts'
 import type { Command, Invocation, Result } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { findRunning } from '../process/running-file.ts'
+import { type RecentResults, recentResults } from '../recent-results.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
 import { ask } from './doctor/ask.ts'
 
@@ -21,7 +22,7 @@ export const status: Command = {
   options: [],
   example: 'status',
   run: (invocation) =>
-    invocation.withStore(async ({ config, backends, health: readHealth }) => {
+    invocation.withStore(async ({ config, backends, requests, health: readHealth }) => {
       const health = await readHealth()
       // A single process on SQLite writes no reports.
       if (health.nodes.length === 0 && config.databaseUrl === undefined)
@@ -33,19 +34,23 @@ export const status: Command = {
           `start one: ${invocation.command('start')}`,
         )
       const holds = holdsOf(await backends.store.listBackendControls())
+      const results = await recentResults(requests, invocation.ports.clock)
       const conditions = config.backends.map(({ id }) => {
         const condition = health.condition(id)
-        return { ...condition, state: holds.get(id)?.kind ?? condition.state, hour: health.lastHour(id) }
+        return { ...condition, state: holds.get(id)?.kind ?? condition.state, hour: results.of(id) }
       })
-      return statusOfNodes(invocation, health, conditions)
+      return statusOfNodes(invocation, { health, conditions, caption: results.caption })
     }),
 }
 
-function statusOfNodes(
-  invocation: Invocation,
-  health: ServiceHealth,
-  conditions: readonly (BackendState & { readonly hour: HourCount })[],
-): Result {
+interface ShownNodes {
+  readonly health: ServiceHealth
+  readonly conditions: readonly (BackendState & { readonly hour: ReturnType<RecentResults['of']> })[]
+  /** What the counts of `hour` cover. */
+  readonly caption: string
+}
+
+function statusOfNodes(invocation: Invocation, { health, conditions, caption }: ShownNodes): Result {
   const nodes = health.nodes.map((node) => ({ ...node, state: describeNode(node, health).words }))
   const isGood = health.serving().nodes > 0
   return {
@@ -65,7 +70,7 @@ function statusOfNodes(
       ]),
     ].join('\n'),
     json: { serving: health.serving(), nodes, backends: conditions },
-    talk: ['ANSWERED and FAILED count the requests of the last hour.', `Next: ${invocation.command('backends list')}`],
+    talk: [caption, `Next: ${invocation.command('backends list')}`],
     exitCode: isGood ? exitCodes.ok : exitCodes.failure,
   }
 }
