@@ -3,6 +3,7 @@ import { defaultPlans, type Plan, usualFusionsAtOnce } from '../domain/plans.ts'
 import { dayMs } from '../runtime/durations.ts'
 import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 import { Secret } from '../runtime/secret.ts'
+import { checkPorts } from './check-ports.ts'
 import { suggest } from './check-shape.ts'
 import {
   baseUrlFor,
@@ -91,6 +92,8 @@ export function resolve(
   const port = overrides.port ?? file.listen?.port ?? defaultPort
   const listen = { host, port, trustedProxies: file.listen?.trusted_proxies ?? 0 }
   const appListen = resolveAppListen(file, overrides, listen)
+  const metricsListen = resolveMetricsListen(file)
+  checkPorts({ listen, appListen, metricsListen }, findings)
   const baseUrl = withoutEndSlashes(file.base_url ?? baseUrlFor(host, port))
   if (mode === 'production' && !findings.mentions(['app_url'])) {
     findings.add(
@@ -107,7 +110,7 @@ export function resolve(
     appListen,
     adminApi: file.admin_api?.enabled ?? false,
     workers: resolveWorkers(file, findings),
-    metricsListen: resolveMetricsListen(file),
+    metricsListen,
     tracing: resolveTracing(file),
     baseUrl,
     appUrl: withoutEndSlashes(file.app_url ?? originFor(appListen.host, appListen.port)),
