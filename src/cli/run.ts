@@ -133,7 +133,14 @@ function findNamed(
 ): { command: Command; rest: readonly string[] } {
   const found = findExact(words, commands)
   if (found !== undefined) return found
-  const instead = absent.get(words[0] ?? '')
+  const [first = ''] = words
+  if (first.startsWith('-'))
+    throw new CommandError(
+      exitCodes.usage,
+      'the command line must start with a command',
+      `write options after the command. See all commands: ${program} help`,
+    )
+  const instead = absent.get(first)
   if (instead !== undefined) throw new CommandError(exitCodes.usage, ...instead)
   const typed = words.slice(0, 2).filter((word) => !word.startsWith('-'))
   const group = groupOf(typed[0], commands)

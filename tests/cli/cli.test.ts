@@ -148,6 +148,13 @@ describe('invalid arguments end with exit code 2 and the next command', () => {
     expect(err).toContain('restart the nodes one at a time')
   })
 
+  test('options before the command are refused with where they belong', async () => {
+    const { code, out, err } = await cli.say('--config', 'other.yaml', 'status')
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain('must start with a command')
+    expect(err).toContain('write options after the command')
+  })
+
   test('with --json an error is JSON on standard error', async () => {
     const { out, err } = await cli.say('stort', '--json')
     expect(out).toBe('')
