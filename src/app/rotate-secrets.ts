@@ -11,11 +11,17 @@ const pauseMs = 20
 export function sealedValues(
   { keys, random, clock, peppers }: Pick<Runtime, 'keys' | 'random' | 'clock' | 'peppers'>,
   store: Store,
-): { countOthers(): Promise<number>; countKeys(): Promise<number>; reseal(): Promise<Resealed> } {
+): {
+  countOthers(): Promise<number>
+  countUnreadable(): Promise<number>
+  countKeys(): Promise<number>
+  reseal(): Promise<Resealed>
+} {
   const sealer = createSealer({ ...keys, random })
   const { id } = keys.current
   return {
-    countOthers: () => store.countSealedWithOthers(id),
+    countOthers: () => store.countSealedWithOthers([id]),
+    countUnreadable: () => store.countSealedWithOthers(keys.previous === undefined ? [id] : [id, keys.previous.id]),
     countKeys: () => store.countKeysWithOtherPeppers(pepperId(peppers[0]!), clock.nowMs()),
     reseal: () => store.resealValues(sealer, id, () => sleep(pauseMs)),
   }

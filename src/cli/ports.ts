@@ -64,6 +64,8 @@ export interface RequestReader {
 interface SealedValues {
   /** How many are not encrypted with the current sealing key. */
   countOthers(): Promise<number>
+  /** How many are encrypted with neither the current nor the previous sealing key. */
+  countUnreadable(): Promise<number>
   /** How many usable keys have not been used since the pepper changed. */
   countKeys(): Promise<number>
   /** Encrypts those with the current sealing key. */

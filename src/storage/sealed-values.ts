@@ -88,8 +88,8 @@ const sealedColumns: readonly SealedColumn[] = [
 
 /** The encrypted values of all tables, for changing the sealing key. */
 export interface SealedStore {
-  /** How many values are not encrypted with this key. */
-  countSealedWithOthers(currentKeyId: string): Promise<number>
+  /** How many values are not encrypted with one of these keys. */
+  countSealedWithOthers(keyIds: readonly string[]): Promise<number>
   /**
    * Encrypts with the current key what another one encrypted, in small transactions, while a service uses the values
    * (contract 31.12). Safe to interrupt and to repeat. `pause` is awaited after each transaction.
@@ -99,11 +99,11 @@ export interface SealedStore {
 
 /** See `SealedStore`. */
 export const sealedStore = defineStore<SealedStore>({
-  async countSealedWithOthers(db, currentKeyId) {
+  async countSealedWithOthers(db, keyIds) {
     let count = 0
     for (const column of sealedColumns) {
       const { rows } = await sql<{ count: number }>`select count(*) as count from ${sql.table(column.table)}
-        where ${isOther(column, currentKeyId)}`.execute(db)
+        where ${isOther(column, keyIds)}`.execute(db)
       count += rows[0]?.count ?? 0
     }
     return count
@@ -141,14 +141,16 @@ async function readOthers(
   const from = after === undefined ? sql`` : sql` and (${key}) > (${sql.join(after)})`
   const { rows } =
     await sql<Values>`select ${sql.join([...column.key, ...column.bound, column.column].map((name) => sql.ref(name)))}
-    from ${sql.table(column.table)} where ${isOther(column, currentKeyId)}${from}
+    from ${sql.table(column.table)} where ${isOther(column, [currentKeyId])}${from}
     order by ${key} limit ${batchValues}`.execute(db)
   return rows
 }
 
-function isOther({ column }: SealedColumn, currentKeyId: string): RawBuilder<unknown> {
-  const prefix = sealedPrefix(currentKeyId)
-  return sql`${sql.ref(column)} is not null and substr(${sql.ref(column)}, 1, ${prefix.length}) <> ${prefix}`
+function isOther({ column }: SealedColumn, keyIds: readonly string[]): RawBuilder<unknown> {
+  const isOtherThan = keyIds
+    .map(sealedPrefix)
+    .map((prefix) => sql`substr(${sql.ref(column)}, 1, ${prefix.length}) <> ${prefix}`)
+  return sql.join([sql`${sql.ref(column)} is not null`, ...isOtherThan], sql` and `)
 }
 
 interface Replacement {

@@ -12,7 +12,7 @@ export const secretsStatus: Command = {
   example: 'secrets status',
   run: (invocation) =>
     invocation.withStore(async ({ config, sealed }) => {
-      const others = await sealed.countOthers()
+      const [others, unreadable] = await Promise.all([sealed.countOthers(), sealed.countUnreadable()])
       const isPepperChanging = config.secrets.previousPepper !== undefined
       const keys = isPepperChanging ? await sealed.countKeys() : 0
       return {
@@ -20,13 +20,18 @@ export const secretsStatus: Command = {
           others === 0
             ? 'Every value is encrypted with the current sealing key.'
             : `Not encrypted with the current sealing key: ${counted(others, 'value')}.`,
+          ...(unreadable === 0
+            ? []
+            : [`Encrypted with a key that is not configured: ${counted(unreadable, 'value')}.`]),
           ...(isPepperChanging ? [tellKeys(keys)] : []),
         ].join('\n'),
-        json: { other_key: others, ...(isPepperChanging ? { other_pepper: keys } : {}) },
+        json: { other_key: others, unknown_key: unreadable, ...(isPepperChanging ? { other_pepper: keys } : {}) },
         talk: [
-          others === 0
-            ? removable(config)
-            : `Encrypt them with the current one: ${invocation.command('secrets reseal')}`,
+          ...(unreadable === 0 ? [] : [needsKey(unreadable)]),
+          ...(others > unreadable
+            ? [`Encrypt them with the current one: ${invocation.command('secrets reseal')}`]
+            : []),
+          ...(others === 0 ? [removable(config)] : []),
         ],
       }
     }),
@@ -44,11 +49,7 @@ export const secretsReseal: Command = {
       return {
         text: `encrypted ${counted(resealed, 'value')} with the current sealing key`,
         json: { resealed, unreadable },
-        talk: [
-          unreadable === 0
-            ? removable(config)
-            : `${counted(unreadable, 'value')} cannot be decrypted with the configured keys. If you still have the key, configure it as the previous one (secrets.previous_sealing_key_env) and run this again.`,
-        ],
+        talk: [unreadable === 0 ? removable(config) : `${needsKey(unreadable)} Then run this again.`],
         exitCode: unreadable === 0 ? exitCodes.ok : exitCodes.failure,
       }
     }),
@@ -58,6 +59,10 @@ function tellKeys(keys: number): string {
   return keys === 0
     ? 'Every API key has been used since the pepper changed. The database no longer needs the previous pepper.'
     : `Not used since the pepper changed: ${counted(keys, 'API key')}. Without the previous pepper, such keys would stop working.`
+}
+
+function needsKey(unreadable: number): string {
+  return `${counted(unreadable, 'value')} cannot be decrypted with the configured keys. If you still have the key, configure it as the previous one (secrets.previous_sealing_key_env).`
 }
 
 function removable({ secrets: { previousSealingKey } }: Config): string {

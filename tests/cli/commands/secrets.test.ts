@@ -153,6 +153,10 @@ test('after reseal, every value of every table is readable with the new key alon
 test('a value that no configured key decrypts is left as it is, and reported', async () => {
   fill(sealerOf(oldKey))
   cli.env['SVC_ROUTER_SEALING_KEY'] = newKey
+  const status = await run('secrets', 'status')
+  expect(status.out).toContain(`Encrypted with a key that is not configured: ${all} values.`)
+  expect(status.err).toContain('If you still have the key, configure it as the previous one')
+  expect(status.err).not.toContain('secrets reseal')
   const { code, err } = await cli.say('secrets', 'reseal')
   expect(code).toBe(1)
   expect(err).toContain(`${all} values cannot be decrypted with the configured keys`)
@@ -169,7 +173,7 @@ test('while the pepper changes, the status counts keys that were not used since'
     'Not used since the pepper changed: 1 API key.',
   )
   const { out } = await run('secrets', 'status', '--json', '--config', path)
-  expect(JSON.parse(out)).toEqual({ other_key: 0, other_pepper: 1 })
+  expect(JSON.parse(out)).toEqual({ other_key: 0, unknown_key: 0, other_pepper: 1 })
 })
 
 function storedBytes(): unknown {
