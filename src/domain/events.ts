@@ -82,6 +82,8 @@ export type ServiceEvent =
   /** Declared settings do not fit this node: the last ones stay in force. `reason` is the setting that does not fit. */
   | { readonly event: 'settings_failing'; readonly reason: string }
   | { readonly event: 'store_failing'; readonly reason: string }
+  /** A stored response or conversation cannot be decrypted. With `unknown_key`, its sealing key is not configured. */
+  | { readonly event: 'stored_text_unreadable'; readonly reason: 'malformed' | 'unknown_key' | 'not_authentic' }
   /**
    * The web app could not be loaded for a page. `reason` is `upgraded` if the service was upgraded and not restarted,
    * otherwise the system's error code. Logged at most once a second.

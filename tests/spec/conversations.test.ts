@@ -311,7 +311,7 @@ describe('conversations belong to their account', () => {
     expect((await call('GET', `/conversations/${other}/items`)).status).toBe(404)
     await changeDatabase(service, `update conversations set account_id = '${stranger.account.id}' where id = '${id}'`)
     expect((await call('GET', `/conversations/${id}`, undefined, stranger.key)).status).toBe(404)
-    expect(service.events).toContainEqual({ event: 'store_failing', reason: 'sealed text: not_authentic' })
+    expect(service.events).toContainEqual({ event: 'stored_text_unreadable', reason: 'not_authentic' })
   })
 
   test('a conversation expires after the retention of responses without use, and not before', async () => {

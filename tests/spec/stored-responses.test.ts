@@ -76,7 +76,7 @@ describe('stored data belongs to its account', () => {
     const { answer } = await post({ input: 'Mine.' })
     await changeDatabase(service, `update stored_responses set account_id = '${stranger.account.id}'`)
     expect((await get(`/responses/${answer.id}`, stranger.key)).status).toBe(404)
-    expect(service.events).toContainEqual({ event: 'store_failing', reason: 'sealed text: not_authentic' })
+    expect(service.events).toContainEqual({ event: 'stored_text_unreadable', reason: 'not_authentic' })
   })
 
   test('only the account that made a compaction can decrypt it', async () => {

@@ -45,7 +45,7 @@ async function open(
     return JSON.parse(text)
   } catch (cause) {
     if (!(cause instanceof SealError)) throw cause
-    log({ event: 'store_failing', reason: `sealed text: ${cause.reason}` })
+    log({ event: 'stored_text_unreadable', reason: cause.reason })
     const isConversation = purpose === 'metadata' || purpose === 'item'
     throw new ServiceError(isConversation ? 'conversation_not_found' : 'response_not_found', { cause })
   }

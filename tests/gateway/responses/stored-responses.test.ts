@@ -198,7 +198,7 @@ describe('encrypted answers', () => {
     await expect(storedResponses({ key: keyOf('k3') }).find(account, id)).rejects.toMatchObject({
       code: 'response_not_found',
     })
-    expect(events).toEqual([{ event: 'store_failing', reason: 'sealed text: unknown_key' }])
+    expect(events).toEqual([{ event: 'stored_text_unreadable', reason: 'unknown_key' }])
   })
 })
 
