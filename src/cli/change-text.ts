@@ -11,8 +11,11 @@ const signs: Readonly<Record<Change['action'], string>> = { create: '+', update:
 
 /** A list of changes, one line per object and per field. */
 export function writeChanges({ changes, undeclared }: Pick<ApplyPlan, 'changes' | 'undeclared'>): string {
-  const lines = changes.flatMap(({ action, path, fields, source }) => [
+  const lines = changes.flatMap(({ action, kind, path, fields, source }) => [
     `${signs[action]} ${writePath(path)}${source === undefined ? '' : ' (so far only in the configuration)'}`,
+    ...(kind === 'profile' && action === 'create' && source === undefined && !fields.some(isBackends)
+      ? ['    no backends']
+      : []),
     ...fields.map(({ field, before, after }) => `    ${terminalLine(field)}: ${writeStep(action, before, after)}`),
   ])
   if (undeclared.length > 0)
@@ -23,6 +26,10 @@ export function writeChanges({ changes, undeclared }: Pick<ApplyPlan, 'changes' 
       ...(undeclared.length > maxListed ? [`  and ${undeclared.length - maxListed} more`] : []),
     )
   return lines.join('\n')
+}
+
+function isBackends({ field }: Change['fields'][number]): boolean {
+  return field === 'backends'
 }
 
 function writeUndeclared({ path, isManaged, note }: Undeclared): string {

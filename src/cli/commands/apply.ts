@@ -64,7 +64,8 @@ export const apply: Command = {
       try {
         const applied = await target.apply(prune, planned.id)
         out?.write(applied.created)
-        return writeApplied(invocation, applied, out === undefined)
+        const result = writeApplied(invocation, applied, out === undefined)
+        return { ...result, talk: [...unsetCredentials(invocation, read), ...result.talk] }
       } finally {
         out?.close()
       }
@@ -127,6 +128,7 @@ async function showDifferences(invocation: Invocation): Promise<Result> {
       text: writeChanges(planned),
       json: plainPlan(planned),
       talk: [
+        ...unsetCredentials(invocation, read),
         count === 0
           ? 'No changes.'
           : `${counted(count, 'change')}. Next: ${invocation.command(applyCommand(invocation))}`,
@@ -162,6 +164,16 @@ function writeApplied(
             `Next: ${invocation.command('audit list')}`,
           ],
   }
+}
+
+/** A warning for each declared backend whose credential is not set here: nodes would reject it (contract 38.9). */
+function unsetCredentials({ line, terminal }: Invocation, { declaration }: ReadDeclaration): readonly string[] {
+  if (line.option('url') !== undefined) return []
+  return Object.entries(declaration.settings.backends ?? {}).flatMap(([id, { credential_env: variable }]) =>
+    typeof variable !== 'string' || (terminal.env[variable] ?? '').trim() !== ''
+      ? []
+      : [`Warning: ${variable}, the credential of backend ${id}, is not set here. It must be set on every node.`],
+  )
 }
 
 function unconfirmed(invocation: Invocation, deletions: readonly Change[]): CommandError {

@@ -114,6 +114,27 @@ test('pruning names what it deletes, and does nothing without --yes', async () =
   expect(out).toContain('visitor')
 })
 
+test('a credential that is not set here and a profile without backends are pointed out', async () => {
+  writeFileSync(
+    path,
+    `version: 1
+backends:
+  one: {provider: openai, model: m, credential_env: FIRST_KEY}
+  two: {provider: openai, model: m, credential_env: SECOND_KEY}
+profiles:
+  my/empty: {backends: []}
+  my/one: {backends: [one]}
+`,
+  )
+  cli.env = { FIRST_KEY: 'made-up-credential' }
+  for (const command of ['diff', 'apply']) {
+    const { out, err } = await cli.say(command, '-f', path)
+    expect(out).toContain('+ profiles.my/empty\n    no backends\n+ profiles.my/one\n    backends: one')
+    expect(err).toContain('SECOND_KEY, the credential of backend two, is not set here. It must be set on every node.')
+    expect(err).not.toContain('FIRST_KEY')
+  }
+})
+
 test('a problem is reported at its line, a secret is never repeated, and nothing changes', async () => {
   writeFileSync(path, `${file}      ci: {}\n  bad:\n    plan: nope\n`)
   const repeated = await cli.say('apply', '-f', path)
