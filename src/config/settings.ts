@@ -14,7 +14,7 @@ export const flag = z.boolean({ error: 'expected true or false' })
 
 export function whole(min: number, max: number) {
   const error = `expected a whole number from ${min} to ${max}`
-  return z.int({ error }).min(min, { error }).max(max, { error })
+  return z.int({ error, abort: true }).min(min, { error }).max(max, { error })
 }
 
 export function text(what: string, max = maxTextCharacters) {

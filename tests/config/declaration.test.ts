@@ -41,6 +41,11 @@ test('a name without settings is a problem and not an empty entry', () => {
   ])
 })
 
+test('a number that is wrong in two ways is one problem', () => {
+  const file = 'version: 1\nplans: {a: {name: T, requests_per_minute: 9999999999999999999, requests_per_month: 1e400}}'
+  expect(inYaml(file).map(({ path }) => path)).toEqual(['plans.a.requests_per_minute', 'plans.a.requests_per_month'])
+})
+
 describe('a hostile file is refused within a second and with at most 100 problems:', () => {
   const many = (entry: (index: number) => string): string => Array.from({ length: 9_000 }, (_, i) => entry(i)).join(',')
   const files: readonly [what: string, text: string][] = [

@@ -2,6 +2,7 @@ import { budgetAmountIn } from '../../domain/budget-text.ts'
 import { budgetBounds } from '../../domain/budgets.ts'
 import { readBudgetLabel } from '../../domain/declared-budgets.ts'
 import { limitsOf, type Declaration } from '../../domain/declared.ts'
+import type { KeyLimits } from '../../domain/key-limits.ts'
 import type { Plan } from '../../domain/plans.ts'
 import { AccountsError, isName, maxNameCharacters } from '../accounts-error.ts'
 import { maxListedAccounts } from '../accounts.ts'
@@ -82,9 +83,25 @@ function budgetProblems(
   })
 }
 
+/** Each limit is checked alone, so that all problems are found. */
 function limitProblems(
   path: readonly string[],
-  limits: Parameters<typeof checkLimits>[0],
+  { profiles, perMinute, addresses }: KeyLimits,
+  plan: Plan | undefined,
+  served: ServedTarget,
+): readonly DeclarationProblem[] {
+  const none: KeyLimits = { profiles: null, perMinute: null, addresses: null }
+  const each = [
+    { ...none, profiles },
+    { ...none, perMinute },
+    { ...none, addresses },
+  ]
+  return each.flatMap((limits) => limitProblem(path, limits, plan, served))
+}
+
+function limitProblem(
+  path: readonly string[],
+  limits: KeyLimits,
   plan: Plan | undefined,
   { profiles }: ServedTarget,
 ): readonly DeclarationProblem[] {
@@ -99,6 +116,10 @@ function limitProblems(
       return [
         { path: [...path, 'profiles'], what: 'it names a profile that does not exist', fix: `use ${known.join(', ')}` },
       ]
+    if (code === 'per_minute_invalid' && plan === undefined) {
+      const what = 'its bound is unknown, because there is no such plan'
+      return [{ path: [...path, 'requests_per_minute'], what, fix: 'name another plan, or declare it' }]
+    }
     if (code === 'per_minute_invalid') {
       const most = plan?.requestsPerMinute ?? 0
       const what = `the plan allows ${most} requests per minute`

@@ -240,6 +240,17 @@ test('what the file does not have is named and stays; only what a file declared 
   expect((await store.listAccounts(10)).map(({ name }) => name)).toEqual(['visitor'])
 })
 
+test('all problems with the limits of a key are reported together', async () => {
+  const keys = { ci: { profiles: ['none/x'], requests_per_minute: 1_000, addresses: ['300.1.1.1'] } }
+  const problems = ['profiles', 'requests_per_minute', 'addresses'].map((field) => ({
+    path: ['accounts', 'acme', 'keys', 'ci', field],
+  }))
+  await expect(world.plan({ ...file, accounts: { acme: { plan: 'team', keys } } })).rejects.toMatchObject({ problems })
+  await expect(world.plan({ version: 1, accounts: { acme: { plan: 'nope', keys } } })).rejects.toMatchObject({
+    problems: [{ path: ['accounts', 'acme', 'plan'] }, ...problems],
+  })
+})
+
 test('a rotated key stays declared, and the diff stays empty', async () => {
   await world.apply(file)
   await rotateKey(world.deps, await keyId('ci'), '1h')
