@@ -32,7 +32,10 @@ export function checkBackup(path: string, name: string, keys: MacKeys, trust: bo
   } catch (error) {
     if (error instanceof BackupError) throw error
     if (error instanceof SchemaMismatch)
-      throw new BackupError(`${name} cannot be restored: ${error.message}`, `${another}, or ${newer}`)
+      throw new BackupError(
+        `${name} cannot be restored: ${error.message}`,
+        `${newer}. The file may also be damaged: ${another}`,
+      )
     if (isOfEngine(error)) throw damaged(name)
     throw error
   }

@@ -156,6 +156,7 @@ test('a backup of a newer version is refused, and says so', () => {
     sign(path)
   })
   expect(() => check(newer)).toThrow('written by a newer version of svc-router (migration "999-later"')
+  expect(() => check(newer)).toThrow(expect.objectContaining({ fix: expect.stringContaining('may also be damaged') }))
   const format = variant((path) => {
     using database = openSnapshot(path)
     const text = JSON.stringify({ format: 2 })
