@@ -1,3 +1,5 @@
+import { charsPerToken } from '../../domain/estimate-tokens.ts'
+
 /** `"model":"…"` of any provider, wherever it appears: the client gets the profile instead (contract 2.31). */
 export const modelMember = /"model"\s*:\s*"[^"\\]*"/g
 
@@ -10,6 +12,12 @@ const quote = 0x22
 const backslash = 0x5c
 const firstPrintable = 0x20
 
+/** OpenAI pads the text of an event with random characters to a multiple of this. */
+const paddedTo = 16
+const obfuscation = /"obfuscation"\s*:\s*"$/
+/** Sequence numbers rarely have more digits. */
+const usualDigits = 4
+
 /** One shape: literal text with a hole after each literal except the last. */
 interface Shape {
   readonly literals: readonly string[]
@@ -20,6 +28,10 @@ interface Shape {
    * the quote after it.
    */
   readonly run: RegExp
+  /** The length of its shortest event. */
+  readonly shortest: number
+  /** How many characters of a usual event are not output; undefined if it has no output. */
+  readonly overhead: number | undefined
   /** The literal that names the model; undefined if none does. */
   readonly named: string | undefined
   /** That literal with the profile as the model, as a replacement pattern. */
@@ -56,6 +68,8 @@ export class EventShapes {
   readonly #shapes: Shape[] = []
   /** The shape that matched last is tried first. */
   #last = 0
+  /** About how many tokens the events that were passed on deliver. */
+  tokens = 0
 
   /** `members` have string values that differ from event to event; `model` replaces what `modelMember` finds. */
   constructor(members: readonly string[], model: string) {
@@ -96,12 +110,26 @@ export class EventShapes {
     while (at < text.length) {
       const shape = this.#match(text, at)
       if (shape === undefined) break
+      this.#count(shape, text, at)
       const events = text.slice(at, this.#end)
       out += shape.named === undefined ? events : events.replaceAll(shape.named, shape.renamed)
       at = this.#end
     }
     if (at > from) write(out)
     return at
+  }
+
+  /** Counts the tokens of the events of one shape from `from` to `#end`: at least one each, and more for long texts. */
+  #count({ shortest, overhead }: Shape, text: string, from: number): void {
+    if (overhead === undefined) return
+    const end = this.#end
+    let events = 1
+    // Most reads bring one event, which need not be searched for others.
+    if (end - from >= 2 * shortest) {
+      const endOf = (at: number): number => text.indexOf('\n\n', at + shortest - 2) + 2
+      for (let at = endOf(from); at < end; at = endOf(at)) events += 1
+    }
+    this.tokens += Math.max(events, (end - from - events * overhead) / charsPerToken)
   }
 
   /** The end of the last match. */
@@ -157,13 +185,23 @@ export class EventShapes {
     }
     const holes = isText.map((isString) => (isString ? textHole : numberHole))
     const event = literals.map((literal, index) => RegExp.escape(literal) + (holes[index] ?? '')).join('')
-    const shape = { literals, isText, run: new RegExp(`(?:${event})+`, 'y'), named, renamed }
+    const run = new RegExp(`(?:${event})+`, 'y')
+    const shape = { literals, isText, run, ...sizesOf(literals, isText), named, renamed }
     if (this.#shapes.length < maxShapes) this.#last = this.#shapes.push(shape) - 1
     else {
       this.#last = (this.#last + 1) % maxShapes
       this.#shapes[this.#last] = shape
     }
   }
+}
+
+function sizesOf(literals: readonly string[], isText: readonly boolean[]): Pick<Shape, 'shortest' | 'overhead'> {
+  const fixed = literals.reduce((sum, { length }) => sum + length, 0)
+  const texts = isText.filter(Boolean).length
+  const numbers = isText.length - texts
+  const padded = literals.filter((literal) => obfuscation.test(literal)).length
+  const overhead = fixed + numbers * usualDigits + padded * paddedTo
+  return { shortest: fixed + numbers, overhead: texts > padded ? overhead : undefined }
 }
 
 /** The offset of the quote that ends the JSON string whose inside begins at `from`; -1 if it is not valid JSON. */

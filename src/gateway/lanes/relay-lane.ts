@@ -1,4 +1,5 @@
 import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
+import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markText } from '../../formats/encrypted-reasoning.ts'
@@ -12,10 +13,8 @@ import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { TextBuffer } from '../../formats/text-buffer.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import { EventShapes, modelMember } from './event-shapes.ts'
-import { maxFaultCharacters, type Lane } from './lane.ts'
+import { maxFaultCharacters, outputCharacters, type Lane } from './lane.ts'
 
-/** Approximate characters per streamed token, including the event around it. */
-const relayedCharsPerToken = 220
 /** `"sequence_number": 1234567`, with the spaces that some servers add. */
 const longestSequenceChars = 48
 const done = '[DONE]'
@@ -34,7 +33,8 @@ export class RelayLane implements Lane {
   upstreamError: Error | undefined
   faultText: string | undefined
   usage: Usage | undefined
-  #outputChars = 0
+  /** Of the events that were parsed. */
+  #parsedTokens = 0
   readonly #rules: RelayRules
   readonly #stream: StreamRules
   readonly #reader: AnswerReader
@@ -79,15 +79,11 @@ export class RelayLane implements Lane {
   get finished(): boolean {
     if (!this.#reader.finished) return false
     const { finishedChoices } = this.#state
-    return (
-      this.#isDone ||
-      finishedChoices === undefined ||
-      finishedChoices.size >= (this.#conversation.sampling.choices ?? 1)
-    )
+    return this.#isDone || finishedChoices === undefined || finishedChoices.size >= this.#choices
   }
 
   get estimatedTokens(): number {
-    return Math.ceil(this.#outputChars / relayedCharsPerToken)
+    return Math.ceil(this.#parsedTokens + this.#shapes.tokens)
   }
 
   push(chunk: Buffer): string {
@@ -104,7 +100,6 @@ export class RelayLane implements Lane {
     }
     const events = this.#rest.take() + text.slice(0, end)
     this.#keepRest(text.slice(end))
-    this.#outputChars += events.length
     return this.#readEvents(events)
   }
 
@@ -236,7 +231,14 @@ export class RelayLane implements Lane {
       if (event.type === 'usage') this.usage = event.usage
       else if (isContent(event)) this.hasContent = true
       if (showsRefusal(event)) this.refused = true
+      const characters = outputCharacters(event)
+      // Only the first of several answers is read.
+      if (characters > 0) this.#parsedTokens += Math.max(1, characters / charsPerToken) * this.#choices
     }
+  }
+
+  get #choices(): number {
+    return this.#conversation.sampling.choices ?? 1
   }
 
   #renumber(events: string): string {
