@@ -1,4 +1,4 @@
-import type { AssistantPart, Conversation, InputPart, Turn, Usage } from './conversation.ts'
+import type { AnswerEvent, AssistantPart, Conversation, InputPart, Turn, Usage } from './conversation.ts'
 
 /** Approximate characters per token of text. */
 export const charsPerToken = 4
@@ -32,10 +32,19 @@ export function estimateUsage(conversation: Conversation, outputTokens: number):
   return estimatedUsage(estimateTokens(conversation), outputTokens)
 }
 
-/** Usage that the backend did not finish counting, with at least the output that it delivered. */
+/**
+ * Usage with at least the output that the backend delivered, if it did not count that, or not to the end. Output that was
+ * delivered is never 0, so then 0 is no count.
+ */
 export function withDeliveredOutput(usage: Usage, deliveredTokens: number): Usage {
-  if (usage.source === 'counted' || usage.outputTokens >= deliveredTokens) return usage
-  return { ...usage, outputTokens: deliveredTokens }
+  const isCounted = usage.source === 'counted' && usage.outputTokens > 0
+  if (isCounted || usage.outputTokens >= deliveredTokens) return usage
+  return { ...usage, outputTokens: deliveredTokens, source: 'estimated' }
+}
+
+/** Usage whose counts, and stated cost, are only those so far. */
+export function unfinishedUsage({ statedCost: _cost, ...usage }: Usage): Usage {
+  return { ...usage, source: 'estimated' }
 }
 
 /** The usage of an answer, estimated as far as its backend did not count it. */
@@ -43,6 +52,12 @@ export function completeUsage(usage: Usage | undefined, conversation: Conversati
   return usage === undefined
     ? estimateUsage(conversation, deliveredTokens)
     : withDeliveredOutput(usage, deliveredTokens)
+}
+
+/** The characters of an event that the model wrote: also a call without arguments has a name (contract 10.13). */
+export function outputCharacters(event: AnswerEvent): number {
+  if ('text' in event) return event.text.length
+  return event.type === 'call' ? event.name.length : 0
 }
 
 /** Usage marked as estimated. */

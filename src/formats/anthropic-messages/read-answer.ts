@@ -52,7 +52,7 @@ export class MessagesReader implements AnswerReader {
         this.#blocks.stop(event['index'], events)
         break
       case 'message_start':
-        this.#start(event['message'], events)
+        this.#readStart(event['message'], events)
         break
       case 'message_delta':
         this.#readDelta(event, events)
@@ -72,6 +72,7 @@ export class MessagesReader implements AnswerReader {
     const { content } = body
     if (!isArray(content)) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
+    this.#usage.read(body['usage'])
     this.#start(body, events)
     for (let index = 0; index < content.length; index++) this.#blocks.readWhole(index, content[index]!, events)
     this.#readDelta({ delta: { stop_reason: body['stop_reason'] } }, events)
@@ -79,20 +80,21 @@ export class MessagesReader implements AnswerReader {
     return events
   }
 
-  #start(message: Json | undefined, events: AnswerEvent[]): void {
+  #readStart(message: Json | undefined, events: AnswerEvent[]): void {
     if (this.#started || !isObject(message)) return
+    this.#usage.readStart(message['usage'])
+    this.#start(message, events)
+    const { usage } = this.#usage
+    if (usage !== undefined) events.push({ type: 'usage', usage })
+  }
+
+  #start({ id, model }: JsonObject, events: AnswerEvent[]): void {
     this.#started = true
-    this.#usage.read(message['usage'])
-    const { id, model } = message
     events.push({
       type: 'start',
       ...(typeof id === 'string' && id !== '' && { id }),
       ...(typeof model === 'string' && model !== '' && { model }),
     })
-    const { usage } = this.#usage
-    // A stream that breaks off costs its input, and its output is only known at its end.
-    if (usage !== undefined && message['stop_reason'] == null)
-      events.push({ type: 'usage', usage: { ...usage, source: 'estimated' } })
   }
 
   #readDelta({ delta, usage: counted }: JsonObject, events: AnswerEvent[]): void {

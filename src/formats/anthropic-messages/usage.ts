@@ -1,4 +1,5 @@
 import type { Usage } from '../../domain/conversation.ts'
+import { unfinishedUsage } from '../../domain/estimate-tokens.ts'
 import { type Json, type JsonObject, isObject, objectOf } from '../../domain/json.ts'
 import { tokenParts } from '../../domain/token-price.ts'
 import { usageFrom } from '../token-count.ts'
@@ -20,6 +21,8 @@ const names = [
 export class UsageReader {
   /** The last value of each member; absent, null, or 0 means no change. */
   readonly #given: Record<string, Json> = {}
+  /** What the start of a stream says of its output, which is not known yet. */
+  #begun: Json | undefined
   /** The calls that summarized the prompt. They are billed, but the totals beside them do not contain them. */
   #compactions: readonly JsonObject[] = []
 
@@ -34,14 +37,27 @@ export class UsageReader {
     this.#note('web_searches', objectOf(usage['server_tool_use'])['web_search_requests'])
   }
 
-  /** Undefined if there is no plausible usage. @see usageFrom */
+  /** Reads the usage at the start of a stream. */
+  readStart(usage: Json | undefined): void {
+    this.read(usage)
+    this.#begun = this.#given['output_tokens']
+    delete this.#given['output_tokens']
+  }
+
+  /** Estimated until the output is counted; undefined if there is no plausible usage. @see usageFrom */
   get usage(): Usage | undefined {
+    const usage = this.#counts
+    const isCounted = usage === undefined || this.#given['output_tokens'] !== undefined
+    return isCounted ? usage : unfinishedUsage(usage)
+  }
+
+  get #counts(): Usage | undefined {
     const given = this.#given
     const written = this.#written
     const read = this.#withCompactions('cache_read_input_tokens')
     return usageFrom({
       input: [this.#withCompactions('input_tokens'), read, ...written],
-      output: [this.#withCompactions('output_tokens')],
+      output: [this.#withCompactions('output_tokens') ?? this.#begun],
       cached: read,
       written: written.length === 1 ? written[0] : sumOf(written),
       written1h: this.#withCompactions('written_1h', written1h),

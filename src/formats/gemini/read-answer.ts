@@ -1,4 +1,5 @@
 import { isContent, type AnswerEvent } from '../../domain/conversation.ts'
+import { outputCharacters } from '../../domain/estimate-tokens.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { errorObjects, errorText } from '../answer-faults.ts'
@@ -36,6 +37,10 @@ export class GeminiReader implements AnswerReader {
   #failed = false
   readonly #parser = new EventParser()
   #calls = 0
+  /** Of the answer, without thoughts. */
+  #characters = 0
+  /** The last `usageMetadata`: every piece of a stream has the counts so far. */
+  #counts: Json | undefined
 
   get finished(): boolean {
     return this.#ended || (this.#finishReason !== undefined && !this.#continued)
@@ -55,8 +60,9 @@ export class GeminiReader implements AnswerReader {
   readEnd(): readonly AnswerEvent[] {
     const reason = this.#finishReason && readFinishReason(this.#finishReason, this.#calls)
     if (this.#ended || reason === undefined || reason === '') return []
+    const wasFinished = this.finished
     this.#ended = true
-    return [{ type: 'finish', reason }]
+    return [...(wasFinished ? [] : this.#readUsage(true)), { type: 'finish', reason }]
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
@@ -79,9 +85,15 @@ export class GeminiReader implements AnswerReader {
     const events: AnswerEvent[] = []
     this.#start(answer, events)
     if (candidate !== undefined) this.#readCandidate(candidate, events)
-    const usage = readUsage(usageMetadata)
-    if (usage !== undefined) events.push({ type: 'usage', usage })
-    return events
+    for (const event of events) if (event.type !== 'reasoning') this.#characters += outputCharacters(event)
+    if (usageMetadata == null) return events
+    this.#counts = usageMetadata
+    return [...events, ...this.#readUsage(this.finished || this.#failed || candidate === undefined)]
+  }
+
+  #readUsage(isFinal: boolean): readonly AnswerEvent[] {
+    const usage = readUsage(this.#counts, this.#characters, isFinal)
+    return usage === undefined ? [] : [{ type: 'usage', usage }]
   }
 
   #start(answer: JsonObject, events: AnswerEvent[]): void {

@@ -1,4 +1,5 @@
 import type { Usage } from '../../domain/conversation.ts'
+import { charsPerToken } from '../../domain/estimate-tokens.ts'
 import { type Json, isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { usageFrom } from '../token-count.ts'
@@ -13,9 +14,19 @@ const trafficTiers: Readonly<Record<string, string>> = {
 
 /**
  * Reads `usageMetadata`; undefined if there is no plausible usage. Google counts thinking separately from the answer,
- * we include it.
+ * we include it. `characters`: how much of the answer was delivered so far. If it is not final, or has content that was
+ * not counted, then the answer is estimated by that; Google does not count an empty one.
  */
-export function readUsage(usage: Json | undefined): Usage | undefined {
+export function readUsage(usage: Json | undefined, characters = 0, isFinal = true): Usage | undefined {
+  const counted = readCounts(usage)
+  if (counted === undefined) return undefined
+  const answered = counted.outputTokens - counted.reasoningTokens
+  if (isFinal && (answered > 0 || characters === 0)) return counted
+  const missing = Math.max(0, Math.ceil(characters / charsPerToken) - answered)
+  return { ...counted, outputTokens: counted.outputTokens + missing, source: 'estimated' }
+}
+
+function readCounts(usage: Json | undefined): Usage | undefined {
   if (!isObject(usage)) return undefined
   const thoughts = usage['thoughtsTokenCount']
   const traffic = usage['trafficType']

@@ -1,4 +1,5 @@
 import type { AnswerEvent } from '../../domain/conversation.ts'
+import { unfinishedUsage } from '../../domain/estimate-tokens.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { classifyAnswerError, errorObjects, errorText } from '../answer-faults.ts'
@@ -174,7 +175,9 @@ export class ChatReader implements AnswerReader {
     if (typeof tier === 'string') this.#serviceTier = tier
     if (value === undefined || value === null) return
     const usage = readUsage(value, this.#serviceTier)
-    if (usage !== undefined) events.push({ type: 'usage', usage })
+    // Some providers count with every chunk, or say at the beginning what they counted until then.
+    const isSoFar = !this.#finished && isArray(chunk['choices']) && chunk['choices'].length > 0
+    if (usage !== undefined) events.push({ type: 'usage', usage: isSoFar ? unfinishedUsage(usage) : usage })
   }
 }
 

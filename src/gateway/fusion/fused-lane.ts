@@ -1,9 +1,9 @@
 import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, outputCharacters } from '../../domain/estimate-tokens.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerWriter } from '../../formats/format.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
-import { outputCharacters, type Lane } from '../lanes/lane.ts'
+import type { Lane } from '../lanes/lane.ts'
 
 /** Turns the events of a fused answer into the caller's format; there are no bytes to parse. */
 export class FusedLane implements Lane {

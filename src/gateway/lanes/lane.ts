@@ -25,12 +25,6 @@ export class ArgumentLimit {
   }
 }
 
-/** The characters of an event that the model wrote: also a call without arguments has a name (contract 10.13). */
-export function outputCharacters(event: AnswerEvent): number {
-  if ('text' in event) return event.text.length
-  return event.type === 'call' ? event.name.length : 0
-}
-
 /**
  * Converts one answer from a backend's bytes to the caller's (contract 35.3). Everything that a lane returns consists
  * of whole events and is written in one piece. It throws UpstreamError for an answer that is an error or malformed.

@@ -1,5 +1,5 @@
 import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, outputCharacters } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markText } from '../../formats/encrypted-reasoning.ts'
@@ -13,7 +13,7 @@ import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { TextBuffer } from '../../formats/text-buffer.ts'
 import { asError } from '../../runtime/describe-bug.ts'
 import { EventShapes, modelMember } from './event-shapes.ts'
-import { maxFaultCharacters, outputCharacters, type Lane } from './lane.ts'
+import { maxFaultCharacters, type Lane } from './lane.ts'
 
 /** `"sequence_number": 1234567`, with the spaces that some servers add. */
 const longestSequenceChars = 48

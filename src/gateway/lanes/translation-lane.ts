@@ -1,5 +1,5 @@
 import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken, completeUsage } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, completeUsage, outputCharacters } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markEvent } from '../../formats/encrypted-reasoning.ts'
@@ -8,7 +8,7 @@ import type { AnswerReader, AnswerWriter } from '../../formats/format.ts'
 import { SseReader, type SseEvent } from '../../formats/sse.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { asError } from '../../runtime/describe-bug.ts'
-import { ArgumentLimit, maxFaultCharacters, outputCharacters, type Lane } from './lane.ts'
+import { ArgumentLimit, maxFaultCharacters, type Lane } from './lane.ts'
 
 /** Translates a stream of one format into a stream of another, event by event (contract 11.3). */
 export class TranslationLane implements Lane {
@@ -88,9 +88,10 @@ export class TranslationLane implements Lane {
 
   /** Clients measure their conversations by it: an estimate if the backend did not count, never 0 (contract 10.13). */
   #estimate(): string {
-    if (this.usage?.source === 'counted') return ''
-    this.usage = completeUsage(this.usage, this.#conversation, this.estimatedTokens)
-    return this.writer.writeEvents([{ type: 'usage', usage: this.usage }])
+    const usage = completeUsage(this.usage, this.#conversation, this.estimatedTokens)
+    if (usage === this.usage) return ''
+    this.usage = usage
+    return this.writer.writeEvents([{ type: 'usage', usage }])
   }
 
   #translate(read: readonly SseEvent[]): string {

@@ -1,5 +1,5 @@
 import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken, estimateUsage } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, completeUsage, outputCharacters } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer, parseSimple } from '../../formats/answer-faults.ts'
@@ -12,7 +12,7 @@ import { renameModel } from '../../formats/rename-model.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
 import { GatheredBytes } from '../../runtime/gathered-bytes.ts'
 import { runAtOnce, runInTurns } from '../../runtime/yield-to-event-loop.ts'
-import { ArgumentLimit, maxFaultCharacters, outputCharacters, type Lane, type LaneOptions } from './lane.ts'
+import { ArgumentLimit, maxFaultCharacters, type Lane, type LaneOptions } from './lane.ts'
 
 /** Maximum size of a whole answer; a translated one is also serialized again (contract 30.12). */
 const maxAnswerBytes = 32 * 1024 * 1024
@@ -42,7 +42,9 @@ export class WholeLane implements Lane {
   }
 
   get estimatedTokens(): number {
-    return Math.ceil(this.#outputChars / charsPerToken)
+    // Only the first of several answers is read.
+    const { choices = 1 } = this.#choice.context.conversation.sampling
+    return Math.ceil(this.#outputChars / charsPerToken) * choices
   }
 
   push(chunk: Buffer): string {
@@ -147,10 +149,9 @@ export class WholeLane implements Lane {
     const { client, context, backend } = this.#choice
     const marked = events.map((event) => markEvent(event, backend.issuer))
     if (context.report !== undefined) marked.push({ type: 'report', report: context.report })
-    if (this.usage === undefined) {
-      this.usage = estimateUsage(context.conversation, this.estimatedTokens)
-      marked.push({ type: 'usage', usage: this.usage })
-    }
+    const usage = completeUsage(this.usage, context.conversation, this.estimatedTokens)
+    if (usage !== this.usage) marked.push({ type: 'usage', usage })
+    this.usage = usage
     return JSON.stringify(client.writeAnswer(context).writeWhole(marked))
   }
 

@@ -1,4 +1,5 @@
 import type { Conversation, Sampling, Usage } from '../../domain/conversation.ts'
+import { withDeliveredOutput } from '../../domain/estimate-tokens.ts'
 import { type Picodollars, writeDollars } from '../../domain/money.ts'
 import {
   addCosts,
@@ -87,9 +88,9 @@ export class AttemptBill implements CallBill {
   }
 
   /** The answer's counts arrived after its end. */
-  countedLate({ usage }: Lane): void {
+  countedLate({ usage, estimatedTokens }: Lane): void {
     if (!this.#isAccepted || usage?.source !== 'counted') return
-    if (!isAbsurd(usage, this.#sampling, this.#bodyLength)) this.#usage = usage
+    if (!isAbsurd(usage, this.#sampling, this.#bodyLength)) this.#usage = withDeliveredOutput(usage, estimatedTokens)
   }
 
   /** Undefined if nothing is due. */

@@ -237,7 +237,7 @@ export class RequestRun extends SetEntry {
     // A whole answer whose record could not be written is already settled, and its charge was reverted.
     if (this.#settled) return
     this.#settled = true
-    if (isReplaced(this.#source.current?.lane, outcome.usage))
+    if (isReplaced(this.#source.current?.lane, outcome.usage, this.#options))
       this.#deps.log({ event: 'usage_absurd', requestId: this.#options.request.id })
     this.#options.admission.settle(outcome, delivery)
   }

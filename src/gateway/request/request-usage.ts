@@ -16,9 +16,15 @@ interface PricedAnswer {
   readonly bill: { readonly price: TokenPrice | undefined }
 }
 
+interface AnsweredRequest {
+  readonly context: { readonly conversation: Conversation }
+  readonly request: { readonly bytes: Buffer }
+}
+
 /**
- * The usage that the backend reported, or an estimate marked as such. If it reported only the input, because its answer
- * was cut, the output is what it delivered. Counts that the request cannot have caused are estimated, too (contract 10.13).
+ * The usage that the backend reported, or an estimate marked as such. If it reported only the input, or its answer was cut
+ * before it had counted the output, that is at least what it delivered. Counts that the request cannot have caused are
+ * estimated, too (contract 10.13).
  */
 export function usageOf(
   { lane, bill }: PricedAnswer,
@@ -62,9 +68,15 @@ function isNamed(tier: string | undefined): boolean {
   return tier !== undefined && tier.toLowerCase() !== 'auto'
 }
 
-/** Whether the backend counted, but an estimate stands for that. */
-export function isReplaced(lane: Pick<Lane, 'usage'> | undefined, used: Usage | undefined): boolean {
-  return lane?.usage?.source === 'counted' && used?.source === 'estimated'
+/** Whether the backend's counts were replaced by an estimate, because the request cannot have caused them. */
+export function isReplaced(
+  lane: Pick<Lane, 'usage'> | undefined,
+  used: Usage | undefined,
+  { context, request }: AnsweredRequest,
+): boolean {
+  const counted = lane?.usage
+  if (counted === undefined || used?.source !== 'estimated') return false
+  return isAbsurd(counted, context.conversation.sampling, request.bytes.length)
 }
 
 /** Whether a request with a body of this length cannot have caused these counts (contract 10.13). */
