@@ -1,4 +1,4 @@
-import type { AnswerEvent } from '../domain/conversation.ts'
+import type { AnswerEvent, Usage } from '../domain/conversation.ts'
 import { type Json, type JsonObject, parseObject } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { classifyAnswerError } from './answer-faults.ts'
@@ -6,10 +6,25 @@ import type { AnswerReader } from './format.ts'
 import { namesFault, reportedError } from './reported-error.ts'
 import type { SseEvent } from './sse.ts'
 
-/** Passes an event to its reader. @throws UpstreamError as `readEvent` does, and for a malformed event */
-export function readSse(reader: AnswerReader, { data, event, malformed }: SseEvent): readonly AnswerEvent[] {
+/**
+ * Passes an event to its reader. Before it throws, `failed` gets the usage in the event, if there is any.
+ * @throws UpstreamError as `readEvent` does, and for a malformed event
+ */
+export function readSse(
+  reader: AnswerReader,
+  { data, event, malformed }: SseEvent,
+  failed: (usage: Usage) => void,
+): readonly AnswerEvent[] {
   if (malformed === true) throw new UpstreamError('broken')
-  return reader.readEvent(data, event)
+  const earlier = reader.lastData
+  try {
+    return reader.readEvent(data, event)
+  } catch (error) {
+    const { lastData } = reader
+    const usage = lastData === undefined || lastData === earlier ? undefined : reader.usageIn(lastData)
+    if (usage !== undefined) failed(usage)
+    throw error
+  }
 }
 
 type Fault = (error: Json | undefined) => UpstreamError

@@ -1,4 +1,4 @@
-import type { AnswerEvent, Conversation } from '../domain/conversation.ts'
+import type { AnswerEvent, Conversation, Usage } from '../domain/conversation.ts'
 import type { ClientFormatId, FormatId } from '../domain/format-id.ts'
 import type { Json, JsonObject } from '../domain/json.ts'
 import type { MarkOptions } from './cache/plan-marks.ts'
@@ -137,6 +137,11 @@ export interface AnswerReader {
    * text, which parses fast. @throws UpstreamError as `readWhole`
    */
   readLarge?(bytes: Buffer): Generator<void, readonly AnswerEvent[]>
+  /**
+   * The usage in an event, or in a whole answer, that `readEvent` or `readWhole` threw for: a call that fails with a
+   * successful status is billed, too (contract 42.8). Undefined if there is none.
+   */
+  usageIn(data: JsonObject): Usage | undefined
   /** The service tier that the stream has named so far, as it did; absent if its format names none before its usage. */
   readonly serviceTier?: string | undefined
   /** Whether the terminal event was read: a stream that ends without it is broken (contract 10.5). */

@@ -1,4 +1,4 @@
-import type { AnswerEvent, Conversation } from '../domain/conversation.ts'
+import type { AnswerEvent, Conversation, Usage } from '../domain/conversation.ts'
 import { invalidRequest } from '../domain/errors.ts'
 import { type Json, type JsonObject, objectOf } from '../domain/json.ts'
 import { UpstreamError } from '../domain/upstream.ts'
@@ -91,9 +91,13 @@ class EmbeddingsReader implements AnswerReader {
     return this.#end(body)
   }
 
+  usageIn({ usage }: JsonObject): Usage | undefined {
+    return readUsage(usage)
+  }
+
   #end(body: JsonObject): readonly AnswerEvent[] {
     this.finished = true
-    const usage = readUsage(body['usage'])
+    const usage = this.usageIn(body)
     const finish = { type: 'finish', reason: 'stop' } as const
     return usage === undefined ? [finish] : [{ type: 'usage', usage }, finish]
   }

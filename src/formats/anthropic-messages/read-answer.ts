@@ -1,4 +1,4 @@
-import type { AnswerEvent } from '../../domain/conversation.ts'
+import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { errorText } from '../answer-faults.ts'
@@ -78,6 +78,11 @@ export class MessagesReader implements AnswerReader {
     this.#readDelta({ delta: { stop_reason: body['stop_reason'] } }, events)
     this.#finish(events)
     return events
+  }
+
+  usageIn({ usage }: JsonObject): Usage | undefined {
+    this.#usage.read(usage)
+    return this.#usage.usage
   }
 
   #readStart(message: Json | undefined, events: AnswerEvent[]): void {

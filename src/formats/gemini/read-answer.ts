@@ -1,4 +1,4 @@
-import { isContent, type AnswerEvent } from '../../domain/conversation.ts'
+import { isContent, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
 import { outputCharacters } from '../../domain/estimate-tokens.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
@@ -70,6 +70,10 @@ export class GeminiReader implements AnswerReader {
     const end = this.readEnd()
     if (end.length === 0) throw new UpstreamError('broken')
     return [...events, ...end]
+  }
+
+  usageIn({ usageMetadata }: JsonObject): Usage | undefined {
+    return readUsage(usageMetadata, this.#characters)
   }
 
   #read(answer: JsonObject): readonly AnswerEvent[] {

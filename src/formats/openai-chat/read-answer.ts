@@ -1,4 +1,4 @@
-import type { AnswerEvent } from '../../domain/conversation.ts'
+import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
 import { unfinishedUsage } from '../../domain/estimate-tokens.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
@@ -92,6 +92,10 @@ export class ChatReader implements AnswerReader {
     this.#readFinish(isReason(choice['finish_reason']) ? choice['finish_reason'] : 'stop', events)
     this.#readUsage(body, events)
     return events
+  }
+
+  usageIn({ usage, service_tier: tier = this.#serviceTier }: JsonObject): Usage | undefined {
+    return readUsage(usage, tier)
   }
 
   #readDone(): readonly AnswerEvent[] {

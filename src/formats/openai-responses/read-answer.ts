@@ -1,4 +1,4 @@
-import type { AnswerEvent, FinishReason } from '../../domain/conversation.ts'
+import type { AnswerEvent, FinishReason, Usage } from '../../domain/conversation.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { classifyAnswerError } from '../answer-faults.ts'
@@ -66,6 +66,11 @@ export class ResponsesReader implements AnswerReader {
     const events: AnswerEvent[] = []
     this.#readEnd(body, events)
     return events
+  }
+
+  usageIn(data: JsonObject): Usage | undefined {
+    const { usage, service_tier: tier } = isObject(data['response']) ? data['response'] : data
+    return readUsage(usage, tier)
   }
 
   #start(response: Json | undefined, events: AnswerEvent[]): void {

@@ -1,4 +1,4 @@
-import type { AnswerEvent } from '../../domain/conversation.ts'
+import type { AnswerEvent, Usage } from '../../domain/conversation.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { fusionFunctionName } from '../../domain/profiles.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
@@ -67,6 +67,10 @@ class WrappedReader implements AnswerReader {
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
     return this.#reader.readWhole(body)
+  }
+
+  usageIn(data: JsonObject): Usage | undefined {
+    return this.#reader.usageIn(data)
   }
 }
 

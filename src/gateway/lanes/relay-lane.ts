@@ -197,7 +197,7 @@ export class RelayLane implements Lane {
     this.#readSequence()
     this.alive = true
     const wasFinished = this.finished
-    const read = readSse(this.#reader, event)
+    const read = readSse(this.#reader, event, this.#noteFailed)
     this.#note(read)
     if (event.data === done) this.#isDone = true
     const parsed = this.#reader.lastData
@@ -224,6 +224,10 @@ export class RelayLane implements Lane {
       changes = { ...changes, svc_router: JSON.stringify(report) }
     if (changes === undefined) return { block, data }
     return { block: patchEvent(block, changes), data: patchData(data, changes) }
+  }
+
+  readonly #noteFailed = (usage: Usage): void => {
+    if (!this.finished) this.usage = usage
   }
 
   #note(events: readonly AnswerEvent[]): void {

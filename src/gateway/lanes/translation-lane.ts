@@ -99,7 +99,7 @@ export class TranslationLane implements Lane {
     const all: AnswerEvent[] = []
     for (const arrived of read) {
       try {
-        const events = readSse(this.#reader, arrived)
+        const events = readSse(this.#reader, arrived, this.#noteFailed)
         for (const event of events) this.#arguments.count(event)
         if (this.#deferredError !== undefined && events.some(isContent)) throw this.#deferredError
         all.push(...this.#marked(events))
@@ -130,6 +130,10 @@ export class TranslationLane implements Lane {
   #write(events: readonly AnswerEvent[]): string {
     for (const event of events) this.#note(event)
     return events.length === 0 ? '' : this.writer.writeEvents(events)
+  }
+
+  readonly #noteFailed = (usage: Usage): void => {
+    if (!this.finished) this.usage = usage
   }
 
   #note(event: AnswerEvent): void {

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer, parseSimple } from '../../formats/answer-faults.ts'
 import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
-import { shownModel } from '../../formats/format.ts'
+import { shownModel, type AnswerReader } from '../../formats/format.ts'
 import { areTooComplex, isTooComplex } from '../../formats/json-limits.ts'
 import { patchJson, patchJsonInSteps } from '../../formats/patch-json.ts'
 import type { RelayRules } from '../../formats/relay.ts'
@@ -91,8 +91,7 @@ export class WholeLane implements Lane {
     try {
       const text = bytes.toString('utf8')
       const body = parseAnswer(text)
-      const events = backendFormat.readAnswer().readWhole(body)
-      this.#noteAll(events)
+      const events = this.#read(backendFormat.readAnswer(), body)
       if (relay === undefined) return Buffer.from(this.#translate(events))
       const changes = this.#changesOf(relay, body)
       const name = JSON.stringify(shownModel(context))
@@ -113,8 +112,8 @@ export class WholeLane implements Lane {
       const large = reader.readLarge?.(bytes)
       const body = large === undefined ? yield* parseInSteps(bytes) : {}
       yield
-      const events = large === undefined ? reader.readWhole(body) : yield* large
-      this.#noteAll(events)
+      const events = large === undefined ? this.#read(reader, body) : yield* large
+      if (large !== undefined) this.#noteAll(events)
       if (relay === undefined) {
         yield
         const written = this.#translate(events)
@@ -127,6 +126,18 @@ export class WholeLane implements Lane {
       return this.#mark(relay, shown, body)
     } catch (error) {
       throw this.#faulty(bytes, error)
+    }
+  }
+
+  /** @throws UpstreamError for an answer that failed; its usage is kept (contract 42.8) */
+  #read(reader: AnswerReader, body: JsonObject): readonly AnswerEvent[] {
+    try {
+      const events = reader.readWhole(body)
+      this.#noteAll(events)
+      return events
+    } catch (error) {
+      this.usage = reader.usageIn(body) ?? this.usage
+      throw error
     }
   }
 

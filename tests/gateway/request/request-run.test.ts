@@ -171,6 +171,7 @@ test('a bug in the middle of a stream is logged with its location and recorded a
           return reader.readEvent(data)
         },
         readWhole: (body) => reader.readWhole(body),
+        usageIn: (data) => reader.usageIn(data),
       }
     },
   }))
