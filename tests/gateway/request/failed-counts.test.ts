@@ -5,6 +5,7 @@ import { openLane } from '../../../src/gateway/lanes/open-lane.ts'
 import type { Backend, CallTarget } from '../../../src/gateway/ports.ts'
 import { AttemptBill } from '../../../src/gateway/request/attempt-bill.ts'
 import { contextOf } from '../../formats/exchange.ts'
+import { embeddingsLane } from '../lanes/embeddings-lane.ts'
 import { ManualClock } from '../manual-clock.ts'
 
 const sse = (event: object): string => `data: ${JSON.stringify(event)}\n\n`
@@ -89,10 +90,7 @@ test('an error without counts changes nothing that was reported before it', () =
 })
 
 test('embeddings that failed cost what their provider counted', () => {
-  const client = formatById('openai-embeddings')
-  const context = contextOf(client.readRequest({ model: 'p', input: 'x' }))
-  const relay = relayById('openai-embeddings')
-  const lane = openLane({ context, client, backend: {} as Backend, backendFormat: client, relay })
+  const lane = embeddingsLane()
   lane.push(Buffer.from('{"data":[],"usage":{"prompt_tokens":1000}}'))
   expect(() => lane.end()).toThrow()
   expect(lane.usage).toMatchObject({ inputTokens: 1_000, outputTokens: 0, source: 'counted' })

@@ -7,6 +7,7 @@ import { openLane } from '../../../src/gateway/lanes/open-lane.ts'
 import type { Backend } from '../../../src/gateway/ports.ts'
 import { usageOf } from '../../../src/gateway/request/request-usage.ts'
 import { contextOf } from '../../formats/exchange.ts'
+import { embeddingsLane } from '../lanes/embeddings-lane.ts'
 
 type Counts = object | null | undefined
 
@@ -172,10 +173,7 @@ test.each<[FormatId, string | object, number]>([
 })
 
 test('embeddings have no output', () => {
-  const client = formatById('openai-embeddings')
-  const context = contextOf(client.readRequest({ model: 'p', input: 'x' }))
-  const relay = relayById('openai-embeddings')
-  const lane = openLane({ context, client, backend: {} as Backend, backendFormat: client, relay })
+  const lane = embeddingsLane()
   lane.push(Buffer.from('{"data":[{"index":0,"embedding":[1]}],"usage":{"prompt_tokens":1000,"total_tokens":1000}}'))
   lane.end()
   const usage = usageOf({ lane, bill: { price: undefined } }, undefined, 100)
