@@ -125,7 +125,8 @@ export function cacheSavings(usage: CountedUsage | undefined, price: TokenPrice 
 
 /**
  * The highest cost of a call with at most so many tokens, on any usual tier: for reservations and limits. Counts each
- * input token at the dearest input rate, because the provider decides what it writes to a cache.
+ * input token at the dearest input rate, because the provider decides what it writes to a cache. `isWithoutAudio`: neither
+ * input nor output can be audio.
  */
 export function worstCost(
   price: TokenPrice,
@@ -133,23 +134,37 @@ export function worstCost(
     inputTokens,
     outputTokens,
     tier,
-  }: { readonly inputTokens: number; readonly outputTokens: number; readonly tier?: string },
+    isWithoutAudio = false,
+  }: {
+    readonly inputTokens: number
+    readonly outputTokens: number
+    readonly tier?: string
+    readonly isWithoutAudio?: boolean
+  },
 ): Picodollars | undefined {
   const permille = factorOf(tier, usualTiers, price.tiers)
   if (permille === undefined) return undefined
   const region = Math.max(1000, ...Object.values(price.regions ?? {}))
   const scaled = scaleRates(scaleRates(ratesOfLength(price, inputTokens), permille), region)
+  const { audioInput = 0, audioCacheRead = 0, audioOutput = 0 } = isWithoutAudio ? {} : scaled
   const input = Math.max(
     scaled.input,
     scaled.cacheRead ?? 0,
     scaled.cacheWrite ?? 0,
     scaled.cacheWrite1h ?? 0,
-    scaled.audioInput ?? 0,
-    scaled.audioCacheRead ?? 0,
+    audioInput,
+    audioCacheRead,
     scaled.imageInput ?? 0,
   )
-  const output = Math.max(scaled.output, scaled.audioOutput ?? 0, scaled.imageOutput ?? 0)
+  const output = Math.max(scaled.output, audioOutput, scaled.imageOutput ?? 0)
   return BigInt(inputTokens) * BigInt(input) + BigInt(outputTokens) * BigInt(output)
+}
+
+/** Whether audio has a price of its own. */
+export function hasAudioRates({ rates, longContext = [] }: TokenPrice): boolean {
+  return [rates, ...longContext.map((long) => long.rates)].some(
+    ({ audioInput, audioCacheRead, audioOutput }) => (audioInput ?? audioCacheRead ?? audioOutput) !== undefined,
+  )
 }
 
 /** Rates multiplied by thousandths, rounded up to a microdollar per million. */

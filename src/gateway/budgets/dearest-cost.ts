@@ -1,8 +1,9 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { isObject, type JsonObject } from '../../domain/json.ts'
 import type { Picodollars } from '../../domain/money.ts'
-import { type TokenPrice, worstCost } from '../../domain/token-price.ts'
+import { hasAudioRates, type TokenPrice, worstCost } from '../../domain/token-price.ts'
 import type { Backend } from '../ports.ts'
+import { isSilent } from './silent-request.ts'
 
 /** What a call may cost at most: nanodollars for its input, and for each token of its output. */
 export interface DearestCost {
@@ -18,6 +19,8 @@ export interface PricedCall {
   readonly tier: string | undefined
   /** The most searches that the provider runs for it. */
   readonly searches: number
+  /** Whether it certainly contains no audio and asks for none. Only called if that makes a difference. */
+  readonly isSilent: () => boolean
   /** When it starts, epoch milliseconds. */
   readonly atMs: number
 }
@@ -31,20 +34,21 @@ const mostSearches = 1_000
 const askedForTiers: ReadonlySet<string> = new Set(['fast', 'batch'])
 
 /**
- * The dearest cost of a call at a backend, in nanodollars that are rounded up; undefined if its price is unknown. Other fees than
- * those for tokens and searches are not counted (contract 46.8).
+ * The dearest cost of a call at a backend, in nanodollars that are rounded up; undefined if its price is unknown. Of the fees that
+ * do not depend on tokens, only those for Anthropic's web search have a price, and are counted (contract 46.8).
  */
 export function dearestCost(
   { price }: Backend,
-  { inputTokens, tier, searches, atMs }: PricedCall,
+  { inputTokens, tier, searches, isSilent, atMs }: PricedCall,
 ): DearestCost | undefined {
   const now = price?.at(atMs)
   if (now === undefined) return undefined
+  const isWithoutAudio = hasAudioRates(now) && isSilent()
   const fees = BigInt(searches) * BigInt(now.webSearch ?? 0)
   let input = 0
   let perOutputToken = 0
   for (const possible of possibleTiers(tier, now)) {
-    const at = { inputTokens, ...(possible !== undefined && { tier: possible }) }
+    const at = { inputTokens, isWithoutAudio, ...(possible !== undefined && { tier: possible }) }
     const alone = worstCost(now, { ...at, outputTokens: 0 })
     const withToken = worstCost(now, { ...at, outputTokens: 1 })
     if (alone === undefined || withToken === undefined) return undefined
@@ -63,8 +67,9 @@ export function possibleTiers(tier: string | undefined, { tiers = {} }: TokenPri
   return [undefined, ...Object.keys(tiers).filter((name) => !askedForTiers.has(name))]
 }
 
-/** The tier that a request names, and the searches that it allows. */
-export function pricedRequest(body: JsonObject, { hints, tools }: Conversation): Pick<PricedCall, 'tier' | 'searches'> {
+/** The tier that a request names, the searches that it allows, and whether it has audio. */
+export function pricedRequest(body: JsonObject, conversation: Conversation): Omit<PricedCall, 'inputTokens' | 'atMs'> {
+  const { hints, tools } = conversation
   const tier = body['speed'] === 'fast' ? 'fast' : hints.serviceTier?.toLowerCase()
   let searches = isObject(body['web_search_options']) ? searchesWithTool : 0
   for (const tool of tools) {
@@ -72,7 +77,8 @@ export function pricedRequest(body: JsonObject, { hints, tools }: Conversation):
     const { max_uses: most } = tool.declaration
     searches = Math.max(searches, searchesWithTool, typeof most === 'number' ? Math.min(most, mostSearches) : 0)
   }
-  return { tier, searches: Math.ceil(searches) }
+  let silent: boolean | undefined
+  return { tier, searches: Math.ceil(searches), isSilent: () => (silent ??= isSilent(body, conversation)) }
 }
 
 /** Rounded up. */

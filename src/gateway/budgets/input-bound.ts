@@ -124,7 +124,7 @@ function fileTokens(data: string | undefined): number {
 }
 
 /** Whether the URL of an image can be one. Some models read whatever it is: a video, or all pages of a PDF. */
-function isImage(url: string): boolean {
+export function isImage(url: string): boolean {
   return statedType(url)?.startsWith('image/') !== false
 }
 
@@ -164,7 +164,8 @@ function hasData({ image_url: url }: JsonObject): boolean {
   return typeof url === 'string' && /^data:/i.test(url)
 }
 
-function canAddInput({ type }: JsonObject): boolean {
+/** Whether a hosted tool adds input of the provider. */
+export function canAddInput({ type }: JsonObject): boolean {
   return typeof type !== 'string' || !boundedTools.test(type)
 }
 

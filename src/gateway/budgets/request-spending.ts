@@ -10,7 +10,7 @@ import { dearestCost, inNanodollars, possibleTiers, type PricedCall } from './de
 import { inputAt, type InputBound, mediaAt } from './input-bound.ts'
 
 /** What a request with budgets may cost, and what its budgets hold for it. */
-interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches'> {
+interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches' | 'isSilent'> {
   readonly nowMs: () => number
   readonly monotonicMs: () => number
   /** Everything that is held at admission. */
@@ -190,9 +190,9 @@ export class RequestSpending {
   }
 
   #worstOf(backend: Backend, bound: InputBound): { readonly worst: Amounts; readonly nanoPerToken: number } {
-    const { outputTokens, answers, inUsd, tier, searches, nowMs } = this.#request
+    const { outputTokens, answers, inUsd, tier, searches, isSilent, nowMs } = this.#request
     const input = inputAt(bound, backend)
-    const cost = dearestCost(backend, { inputTokens: input, tier, searches, atMs: nowMs() })
+    const cost = dearestCost(backend, { inputTokens: input, tier, searches, isSilent, atMs: nowMs() })
     if (cost === undefined && inUsd) throw new UpstreamError('not_sent')
     const nanoPerToken = cost?.perOutputToken ?? 0
     const output = outputTokens * answers

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Budget, nanoPerUsd } from '../../../src/domain/budgets.ts'
 import type { JsonObject } from '../../../src/domain/json.ts'
 import type { TokenPrice } from '../../../src/domain/token-price.ts'
@@ -9,6 +9,7 @@ import { openaiCompletions } from '../../../src/formats/openai-completions/opena
 import { openaiResponses } from '../../../src/formats/openai-responses/openai-responses.ts'
 import { claimFor } from '../../../src/gateway/budgets/request-claim.ts'
 import type { Backend, ModelRequest } from '../../../src/gateway/ports.ts'
+import { recordedRequests } from '../../formats/exchange.ts'
 
 const contextWindow = 200_000
 /** Microdollars per million tokens. */
@@ -21,15 +22,16 @@ interface Asked {
   readonly body: JsonObject
   readonly model?: string
   readonly tiers?: NonNullable<TokenPrice['tiers']>
+  readonly audio?: Pick<TokenPrice['rates'], 'audioInput' | 'audioOutput'>
   /** 0 if it is unknown. */
   readonly window?: number
 }
 
 /** The claim of a request with one backend. */
-function claimOf({ format = openaiChat, body, model = 'm', tiers = {}, window = contextWindow }: Asked) {
+function claimOf({ format = openaiChat, body, model = 'm', tiers = {}, audio = {}, window = contextWindow }: Asked) {
   const messages = format === openaiChat ? { messages: [{ role: 'user', content: text }] } : {}
   const given = { model: 'p', ...messages, ...body }
-  const price = { version: 'v', at: () => ({ rates, tiers }) }
+  const price = { version: 'v', at: () => ({ rates: { ...rates, ...audio }, tiers }) }
   const facts = window === 0 ? {} : { contextWindow: window }
   return claimFor([budget], {
     request: { body: given, bytes: Buffer.from(JSON.stringify(given)) } as unknown as ModelRequest,
@@ -221,4 +223,103 @@ test.each(['models', 'plugins', 'preset'])('%s is refused, because the provider 
     expect.objectContaining({ code: 'unsupported_parameter', facts: expect.objectContaining({ param }) }),
   )
   expect(claimOf({ body: { [param]: [] } }).leastOutput).toBeGreaterThan(0)
+})
+
+describe('prices of audio', () => {
+  const audio = { audioInput: 5 * rates.input, audioOutput: 5 * rates.output }
+
+  function isHeldAtThem(asked: Asked): boolean {
+    const [text, spoken] = [claimOf(asked), claimOf({ ...asked, audio })]
+    const factors = [
+      spoken.base.nanoUsd / text.base.nanoUsd,
+      spoken.perOutputToken.nanoUsd / text.perOutputToken.nanoUsd,
+    ]
+    expect(factors).toBeOneOf([
+      [1, 1],
+      [5, 5],
+    ])
+    return factors[0] === 5
+  }
+
+  const clip = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }
+  const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+
+  test.each<[string, Asked]>([
+    ['text', { body: {} }],
+    [
+      'settings',
+      { body: { max_tokens: 9, temperature: 1, metadata: { audio: 'x' }, modalities: ['text'], audio: null } },
+    ],
+    ['an image', { body: imageAt('data:image/png;base64,AAAA') }],
+    ['functions', { body: { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'auto' } }],
+    [
+      'calls',
+      {
+        body: {
+          messages: [
+            { role: 'assistant', content: null, tool_calls: [call] },
+            { role: 'tool', tool_call_id: 'c', content: text },
+          ],
+        },
+      },
+    ],
+    [
+      'calls of Claude',
+      messagesWith({
+        system: [{ type: 'text', text, cache_control: { type: 'ephemeral' } }],
+        messages: [
+          { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: { audio: { id: 'x' } } }] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'text', text }] }] },
+        ],
+      }),
+    ],
+    [
+      'items',
+      {
+        format: openaiResponses,
+        body: {
+          input: [
+            { type: 'message', role: 'user', content: [{ type: 'input_text', text }] },
+            { type: 'reasoning', id: 'r', summary: [], encrypted_content: 'x' },
+            { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+            { type: 'function_call_output', call_id: 'c', output: text },
+          ],
+        },
+      },
+    ],
+    ['a prompt', { format: openaiCompletions, body: { prompt: [text, text], echo: true } }],
+  ])('do not apply to %s (contract 46.3)', (_, asked) => {
+    expect(isHeldAtThem(asked)).toBe(false)
+  })
+
+  test.each<[string, Asked]>([
+    ['audio', { body: userWith(clip) }],
+    ['audio in items', { format: openaiResponses, body: { input: [{ role: 'user', content: [clip] }] } }],
+    ['audio as output', { body: { modalities: ['text', 'audio'], audio: { voice: 'a', format: 'wav' } } }],
+    ['an earlier answer in audio', { body: { messages: [{ role: 'assistant', audio: { id: 'audio_1' } }] } }],
+    ['a file', { body: userWith({ type: 'file', file: { file_id: 'file_1' } }) }],
+    ['audio as an image', { body: imageAt('https://e.example/a.mp3') }],
+    ['a video', { body: userWith({ type: 'video_url', video_url: { url: 'https://e.example/v.mp4' } }) }],
+    ['an unknown part', { body: userWith({ type: 'sound', sound: 'AAAA' }) }],
+    ['an unknown member of a part', { body: userWith({ type: 'text', text, sound: { data: 'AAAA' } }) }],
+    ['an unknown member', { body: { extra_body: { google: {} } } }],
+    ['a stored item', { format: openaiResponses, body: { input: [{ type: 'item_reference', id: 'msg_1' }] } }],
+    ['a stored prompt', { format: openaiResponses, body: { input: text, prompt: { id: 'pmpt_1' } } }],
+    ['a hosted tool', { format: openaiResponses, body: { input: text, tools: [{ type: 'mcp', server_label: 'a' }] } }],
+  ])('apply to %s', (_, asked) => {
+    expect(isHeldAtThem({ ...asked, window: 1_000_000 })).toBe(true)
+  })
+
+  const formats = [openaiChat, openaiResponses, anthropicMessages]
+
+  test.each(recordedRequests().filter(({ body }) => body !== undefined))(
+    'apply to the request $file of a real client only if it names something stored, or a tool may add input',
+    ({ path, body = {} }) => {
+      const format = formats.find((known) => path.endsWith(known.path))
+      if (format === undefined) return
+      const isOpen = format.readRequest(body).tools.some(({ type }) => type === 'hosted')
+      const namesStored = /"(?:item_reference|previous_response_id|additional_tools)"/.test(JSON.stringify(body))
+      expect(isHeldAtThem({ format, body, window: 1_000_000 })).toBe(isOpen || namesStored)
+    },
+  )
 })
