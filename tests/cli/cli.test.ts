@@ -43,6 +43,11 @@ describe('every command', () => {
     },
   )
 
+  test('the example of start needs no configuration file', async () => {
+    const { out } = await cli.say('help', 'start')
+    expect(out).toMatch(/^Example: npx svc-router start --port 8787 --data \.\/data$/m)
+  })
+
   test.each([[['keys', '--help']], [['help', 'keys']]])(
     'the first word of several commands explains those alone: %j',
     async (args) => {

@@ -44,7 +44,7 @@ export const start: Command = {
         'The address that the API and, unless app_listen.host is set, the web app listen on. Default: listen.host in the configuration, or 127.0.0.1 (this machine only).',
     },
   ],
-  example: 'start --port 8787 --data ./data --config ./svc-router.yaml',
+  example: 'start --port 8787 --data ./data',
   async run(invocation) {
     const { ports } = invocation
     if (ports.worker !== undefined) return serve(invocation, () => Promise.resolve())
