@@ -72,6 +72,17 @@ export function readBudgetAmount(unit: BudgetUnit, text: string): number | undef
   return parts === null ? undefined : Number(parts[1]) * nanoPerUsd + Number((parts[2] ?? '').padEnd(9, '0'))
 }
 
+/** What an amount must be that somebody writes. */
+export const amountShapes: Readonly<Record<BudgetUnit, string>> = {
+  usd: 'an amount such as 20 or 0.50',
+  tokens: 'a whole number of tokens',
+}
+
+/** Whether budgets can have exactly this amount: not if it has parts of a nanodollar. */
+export function isExactAmount(unit: BudgetUnit, amount: number): boolean {
+  return amountOut(unit, budgetAmountIn(unit, amount)) === amount
+}
+
 /** An amount as the API and files write it, in the unit of budgets. A fraction of a token makes it invalid. */
 export function budgetAmountIn(unit: BudgetUnit, amount: number): number {
   return unit === 'tokens' ? amount : Math.round(amount * nanoPerUsd)

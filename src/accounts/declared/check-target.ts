@@ -1,4 +1,4 @@
-import { budgetAmountIn } from '../../domain/budget-text.ts'
+import { amountShapes, budgetAmountIn, isExactAmount } from '../../domain/budget-text.ts'
 import { budgetBounds } from '../../domain/budgets.ts'
 import { readBudgetLabel } from '../../domain/declared-budgets.ts'
 import { limitsOf, type Declaration } from '../../domain/declared.ts'
@@ -56,7 +56,7 @@ export function checkTarget(
   return [...problems, ...lostPlans(changes, target, planOf), ...lostOwners(state, target, served)]
 }
 
-/** Budgets that name what does not exist afterwards, or are too small or too large. */
+/** Budgets that name what does not exist afterwards, or whose limit is too small, too large, or not exact. */
 function budgetProblems(
   state: ServiceState,
   accounts: Declaration['accounts'],
@@ -69,11 +69,14 @@ function budgetProblems(
     if (budget === undefined) return []
     const { scope, subject, unit } = budget
     const { min, max } = budgetBounds[unit]
-    const limit = budgetAmountIn(unit, accounts![account]!.budgets![label]!)
+    const amount = accounts![account]!.budgets![label]!
+    const limit = budgetAmountIn(unit, amount)
     if (!Number.isSafeInteger(limit) || limit < min || limit > max) {
       const fix = 'use 0.01 to 1,000,000 US dollars, or 1,000 to 1,000,000,000,000 tokens'
       return [{ path, what: 'the budget is too small or too large', fix }]
     }
+    if (!isExactAmount(unit, amount))
+      return [{ path, what: `the budget must be ${amountShapes[unit]}`, fix: 'use at most nine decimals' }]
     const hasKey = state.accounts.get(account)?.keys.has(subject) ?? false
     if (scope === 'key' && !hasKey && accounts?.[account]?.keys?.[subject] === undefined)
       return [{ path, what: `the account has no key "${subject}"`, fix: 'declare that key, or name another one' }]

@@ -1,5 +1,5 @@
 import { removeBudget, setBudget, budgetStates } from '../../accounts/budgets.ts'
-import { readBudgetAmount, scopeName, windowName, writeBudgetAmount } from '../../domain/budget-text.ts'
+import { amountShapes, readBudgetAmount, scopeName, windowName, writeBudgetAmount } from '../../domain/budget-text.ts'
 import {
   type Budget,
   type BudgetKind,
@@ -133,8 +133,7 @@ function readBudget(invocation: Invocation): BudgetKind & { readonly limit: numb
   if ((usd === undefined) === (tokens === undefined)) throw usage('specify the limit with either --usd or --tokens')
   const unit: BudgetUnit = usd === undefined ? 'tokens' : 'usd'
   const limit = readBudgetAmount(unit, usd ?? tokens!)
-  if (limit === undefined)
-    throw usage(`--${unit} must be ${unit === 'usd' ? 'an amount such as 20 or 0.50' : 'a whole number of tokens'}`)
+  if (limit === undefined) throw usage(`--${unit} must be ${amountShapes[unit]}`)
   if (!isWindow(window)) throw usage(`--window must be one of ${budgetWindows.join(', ')}`)
   if (line.flag('rolling') && line.flag('calendar')) throw usage('specify either --rolling or --calendar')
   const rolling = line.flag('rolling') || (!line.flag('calendar') && isUsuallyRolling(window))

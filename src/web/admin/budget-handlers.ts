@@ -1,6 +1,6 @@
 import { AccountsError } from '../../accounts/accounts-error.ts'
 import { type AskedBudget, budgetStates, plainBudget, removeBudget, setBudget } from '../../accounts/budgets.ts'
-import { budgetAmountIn } from '../../domain/budget-text.ts'
+import { amountShapes, budgetAmountIn, isExactAmount } from '../../domain/budget-text.ts'
 import { type BudgetScope, type BudgetUnit, budgetWindows, isUsuallyRolling } from '../../domain/budgets.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { invalid, oneOfIn, optionalFlagIn, optionalTextIn, type AdminCall, type AdminHandler } from './admin-call.ts'
@@ -46,6 +46,7 @@ function readBudget(body: JsonObject): AskedBudget {
   const unit: BudgetUnit = usd === undefined ? 'tokens' : 'usd'
   const amount = usd ?? tokens
   if (typeof amount !== 'number') throw invalid(unit, 'it must be a number', `send "${unit}": 20`)
+  if (!isExactAmount(unit, amount)) throw invalid(unit, `it must be ${amountShapes[unit]}`, 'use at most nine decimals')
   const window = oneOfIn(body, 'window', budgetWindows, 'month')
   const [key, profile] = [optionalTextIn(body, 'key'), optionalTextIn(body, 'profile')]
   if (key !== undefined && profile !== undefined)

@@ -332,6 +332,7 @@ test.each([
   [{ 'usd month key gone': 1 }, 'the account has no key "gone"'],
   [{ 'usd month profile no/such': 1 }, 'there is no profile "no/such"'],
   [{ 'usd month': 0.001 }, 'the budget is too small or too large'],
+  [{ 'usd month': 0.010_000_000_000_1 }, 'the budget must be an amount such as 20 or 0.50'],
   [{ 'tokens month': 1_000.5 }, 'the budget is too small or too large'],
   [{ 'euro month': 1 }, 'a budget such as'],
 ])('a file with the budget %o is rejected', async (budgets, problem) => {

@@ -408,6 +408,10 @@ test('budgets are set, listed with their state, given another limit, and removed
   expect((await ask('GET', path)).body.data).toHaveLength(1)
   expect((await ask('POST', path, { usd: 1, tokens: 1 })).status).toBe(400)
   expect((await ask('POST', path, { usd: 0 })).status).toBe(422)
+  expect(await ask('POST', path, { usd: 0.010_000_000_1 })).toMatchObject({
+    status: 400,
+    body: { error: { problems: [{ path: 'usd', message: 'it must be an amount such as 20 or 0.50' }] } },
+  })
   expect((await ask('POST', path, { usd: 1, profile: 'no/such' })).status).toBe(422)
   expect((await ask('GET', '/accounts/acc_none/budgets')).status).toBe(404)
 })
