@@ -59,7 +59,7 @@ export function usageFrom(given: GivenCounts): Usage | undefined {
     reasoningTokens,
     source: 'counted',
   }
-  if (written > 0) usage.cacheWriteTokens = written
+  if (written > 0) usage.cacheWriteTokens = Math.min(written, inputTokens)
   addDetails(usage, given)
   return usage
 }
@@ -73,14 +73,15 @@ type CountName =
   | 'imageOutputTokens'
   | 'webSearches'
 
-/** Only what is not zero, because most answers have none of it. */
+/** Only what is not zero, because most answers have none of it. No part is larger than what it is part of. */
 function addDetails(usage: Draft<Usage>, given: GivenDetails): void {
-  addCount(usage, 'cacheWrite1hTokens', given.written1h)
-  addCount(usage, 'audioInputTokens', given.audioInput)
-  addCount(usage, 'cachedAudioTokens', given.cachedAudio)
-  addCount(usage, 'audioOutputTokens', given.audioOutput)
-  addCount(usage, 'imageInputTokens', given.imageInput)
-  addCount(usage, 'imageOutputTokens', given.imageOutput)
+  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens = 0 } = usage
+  addCount(usage, 'cacheWrite1hTokens', given.written1h, cacheWriteTokens)
+  addCount(usage, 'audioInputTokens', given.audioInput, inputTokens)
+  addCount(usage, 'cachedAudioTokens', given.cachedAudio, cachedTokens)
+  addCount(usage, 'audioOutputTokens', given.audioOutput, outputTokens)
+  addCount(usage, 'imageInputTokens', given.imageInput, inputTokens)
+  addCount(usage, 'imageOutputTokens', given.imageOutput, outputTokens)
   addCount(usage, 'webSearches', given.webSearches)
   const serviceTier = readTier(given.serviceTier)
   if (serviceTier !== undefined) usage.serviceTier = serviceTier
@@ -89,11 +90,10 @@ function addDetails(usage: Draft<Usage>, given: GivenDetails): void {
   if (given.statedCost !== undefined) usage.statedCost = given.statedCost.toString()
 }
 
-function addCount(usage: Draft<Usage>, name: CountName, value: Json | undefined): void {
+function addCount(usage: Draft<Usage>, name: CountName, value: Json | undefined, most = maxTokenCount): void {
   if (value === undefined || value === 0) return
-  const count = readCount(value)
-  if (count === undefined || count === 0) return
-  if (name !== 'webSearches' || count <= mostSearches) usage[name] = count
+  const count = Math.min(readCount(value) ?? 0, most)
+  if (count > 0 && (name !== 'webSearches' || count <= mostSearches)) usage[name] = count
 }
 
 /** The name of a service tier; undefined for the usual one. */

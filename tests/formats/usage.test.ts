@@ -156,6 +156,28 @@ describe('usage of a chat answer', () => {
       { prompt_tokens_details: { audio_tokens: 40 }, completion_tokens_details: { audio_tokens: 5 } },
       { audioInputTokens: 40, audioOutputTokens: 5 },
     ],
+    [
+      'a provider whose parts are larger than their sums',
+      {
+        prompt_tokens_details: {
+          cached_tokens: 500,
+          audio_tokens: 500,
+          image_tokens: 500,
+          cache_write_tokens: 500,
+          cache_creation_token_details: { ephemeral_1h_input_tokens: 900 },
+        },
+        completion_tokens_details: { audio_tokens: 500, image_tokens: 500 },
+      },
+      {
+        cachedTokens: 100,
+        audioInputTokens: 100,
+        imageInputTokens: 100,
+        cacheWriteTokens: 100,
+        cacheWrite1hTokens: 100,
+        audioOutputTokens: 10,
+        imageOutputTokens: 10,
+      },
+    ],
     ['OpenRouter', { cost: 0.00014775 }, { statedCost: '147750000' }],
     [
       'OpenRouter with an own key',
