@@ -7,6 +7,8 @@ export interface CutAnswer {
   readonly hasInput: boolean
   /** How much the request asks the model to reason. */
   readonly effort: string | undefined
+  /** Whether the provider counted reasoning so far: then it hides none. */
+  readonly countsReasoning: boolean
 }
 
 /** What is known about the cost of one upstream call: the same object from its beginning to its end (contract 42.8). */

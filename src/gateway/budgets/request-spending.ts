@@ -79,10 +79,11 @@ export class RequestSpending {
     let cost = 0n
     let sum = noAmounts
     for (const call of this.#calls) {
-      const { usage, hasContent, isFree } = call.bill
+      const { usage, hasContent, cut, isFree } = call.bill
       if (isFree) continue
-      const isKnown = usage !== undefined && (hasContent || usage.source === 'counted')
-      if (!isKnown) {
+      // A provider that counts its reasoning while it writes has said what a stream costs before its content.
+      const isKnown = hasContent || usage?.source === 'counted' || cut?.countsReasoning === true
+      if (usage === undefined || !isKnown) {
         sum = addAmounts(sum, this.#mostOf(call))
         continue
       }
@@ -203,9 +204,9 @@ export class RequestSpending {
   }
 }
 
-/** Whether a model may reason for a request. In the Messages format, it only does so if it is asked to. */
-function mayReason({ capabilities, format }: Backend, { effort }: CutAnswer): boolean {
-  if (capabilities?.reasoning !== true || effort === 'none') return false
+/** Whether a model may reason uncounted for a request. In the Messages format, it only does so if it is asked to. */
+function mayReason({ capabilities, format }: Backend, { effort, countsReasoning }: CutAnswer): boolean {
+  if (capabilities?.reasoning !== true || effort === 'none' || countsReasoning) return false
   return effort !== undefined || format !== 'anthropic-messages'
 }
 

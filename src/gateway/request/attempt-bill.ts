@@ -118,8 +118,10 @@ export class AttemptBill implements CallBill {
   get cut(): CutAnswer | undefined {
     const lane = this.#lane
     if (lane === undefined) return this.#cut
-    if (lane.finished || lane.usage?.source === 'counted') return undefined
-    return { hasInput: lane.usage !== undefined, effort: this.#effort }
+    const { usage } = lane
+    if (lane.finished || usage?.source === 'counted') return undefined
+    const countsReasoning = usage !== undefined && usage.reasoningTokens > 0
+    return { hasInput: usage !== undefined, effort: this.#effort, countsReasoning }
   }
 
   get amount(): Picodollars | undefined {

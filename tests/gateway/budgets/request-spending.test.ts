@@ -189,9 +189,10 @@ describe('an answer that broke off before its provider counted', () => {
     { media = 0, images = 0, ...facts }: Partial<Backend> & { media?: number; images?: number },
     cut: NonNullable<CallBill['cut']>,
     usage_ = usage(20, 5, 'estimated'),
+    hasContent = true,
   ): Promise<number> {
     rest = 1e12
-    const bill = billOf({ isStream: true, isAccepted: true, hasContent: true, usage: usage_, cut })
+    const bill = billOf({ isStream: true, isAccepted: true, hasContent, usage: usage_, cut })
     const input = { tokens: 100 + media, images, media, isOpen: false }
     await spending.grant(() => {})({ ...backend, ...facts }, input, bill)
     nowMs += 3_000
@@ -199,7 +200,7 @@ describe('an answer that broke off before its provider counted', () => {
     nowMs += 60_000
     return spending.spent().tokens
   }
-  const cut = { hasInput: false, effort: undefined }
+  const cut = { hasInput: false, effort: undefined, countsReasoning: false }
   const reasoning = { capabilities: { reasoning: true } } as const
 
   test('counts images and files as admission does, unless the provider counted the input', async () => {
@@ -225,6 +226,12 @@ describe('an answer that broke off before its provider counted', () => {
       expect(await tokensOf(facts, { ...cut, effort })).toBe(tokens)
     },
   )
+
+  test('counts the reasoning that its provider counted, and no other, even before content', async () => {
+    const counting = { ...cut, countsReasoning: true }
+    expect(await tokensOf(reasoning, counting)).toBe(25)
+    expect(await tokensOf(reasoning, counting, usage(20, 5, 'estimated'), false)).toBe(50)
+  })
 
   test('counts no more output than the call may have, or was delivered', async () => {
     expect(await tokensOf(reasoning, cut, usage(20, 900, 'estimated'))).toBe(20 + 1_000)

@@ -32,8 +32,9 @@ test.each([
 })
 
 test.each<[Partial<Lane>, unknown]>([
-  [{}, { hasInput: false, effort: 'high' }],
-  [{ usage: usageFrom('estimated') }, { hasInput: true, effort: 'high' }],
+  [{}, { hasInput: false, effort: 'high', countsReasoning: false }],
+  [{ usage: usageFrom('estimated') }, { hasInput: true, effort: 'high', countsReasoning: false }],
+  [{ usage: usageFrom('estimated', 7) }, { hasInput: true, effort: 'high', countsReasoning: true }],
   [{ usage: usageFrom('counted') }, undefined],
   [{ finished: true }, undefined],
 ])('an estimate is that of an answer that broke off, unless it is complete: %j', (members, cut) => {
@@ -48,6 +49,6 @@ test.each<[Partial<Lane>, unknown]>([
   expect(bill.cut).toEqual(cut)
 })
 
-function usageFrom(source: Usage['source']): Usage {
-  return { inputTokens: 10, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0, source }
+function usageFrom(source: Usage['source'], reasoningTokens = 0): Usage {
+  return { inputTokens: 10, outputTokens: reasoningTokens, cachedTokens: 0, reasoningTokens, source }
 }
