@@ -225,8 +225,7 @@ async function claim(db: Kysely<Tables>, given: NewGeneration): Promise<StoredGe
       await db.transaction().execute((transaction) => deleteEnded(transaction, [found.request_id]))
       continue
     }
-    const isAbandoned = found.state === 'running' && found.has_content === 0 && found.lease_left_ms <= 0
-    if (!isAbandoned || found.body_digest !== given.bodyDigest) return await readRow(db, found)
+    if (found.may_restart === 0 || found.body_digest !== given.bodyDigest) return await readRow(db, found)
     if (await restart(db, found.request_id, given)) return undefined
   }
   throw new StoreUnavailable('a generation changed each time that it was read')
@@ -242,16 +241,14 @@ async function insert(db: Kysely<Tables>, given: NewGeneration): Promise<boolean
   return (inserted.numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
-/** Takes over a generation whose process died before any content was stored; false if another request did. */
+/** Takes over a generation that was lost; false if another request did. */
 function restart(db: Kysely<Tables>, lost: string, given: NewGeneration): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
     const restarted = await transaction
       .updateTable('generations')
       .set({ ...rowOf(given), lease_until_ms: leaseEnd(db) })
       .where('request_id', '=', lost)
-      .where('state', '=', 'running')
-      .where('has_content', '=', 0)
-      .where('lease_until_ms', '<=', nowOf(db))
+      .where(mayRestart(db))
       .executeTakeFirst()
     if (restarted.numUpdatedRows === 0n) return false
     await deleteChunks(transaction, [lost])
@@ -342,11 +339,18 @@ function select(db: Kysely<Tables>) {
     .selectAll()
     .select(sql<number>`lease_until_ms - ${nowOf(db)}`.as('lease_left_ms'))
     .select(sql<number>`case when ${hasEnded(db)} then 1 else 0 end`.as('has_ended'))
+    .select(sql<number>`case when ${mayRestart(db)} then 1 else 0 end`.as('may_restart'))
 }
 
 /** Whether no process generates or delivers an answer anymore: only then is it deleted for its age or to make room. */
 function hasEnded(db: Kysely<Tables>): RawBuilder<SqlBool> {
   return sql<SqlBool>`(state not in ('running', 'too_large') or lease_until_ms <= ${nowOf(db)})`
+}
+
+/** Whether its process died before any content was stored, and before a client could know the ID of its response (contract 39.13). */
+function mayRestart(db: Kysely<Tables>): RawBuilder<SqlBool> {
+  return sql<SqlBool>`(state = 'running' and has_content = 0 and lease_until_ms <= ${nowOf(db)} and not (
+    background = 1 and case when stream = 1 then chunks > 0 else sealed_response is not null end))`
 }
 
 function rowOf(given: NewGeneration): Omit<GenerationRow, 'lease_until_ms'> {

@@ -81,6 +81,20 @@ describe.each(enginesFor('generations'))('generations on %s', (_, engine) => {
     expect(await store.claim(generation('req_3'))).toMatchObject({ requestId: 'req_2', hasContent: true })
   })
 
+  test.each([
+    ['its client has the response', false, () => store.setResponse('req_1', 'sealed')],
+    ['its client has events', true, () => store.append({ ...chunk('req_1', 0), hasContent: false })],
+  ])('a background generation starts again if its process is dead, but not if %s', async (_, stream, know) => {
+    const ofBackground = (id: string): NewGeneration => generation(id, { stream, isBackground: true })
+    await store.claim(ofBackground('req_0'))
+    await endLeases()
+    expect(await store.claim(ofBackground('req_1'))).toBeUndefined()
+    await know()
+    await endLeases()
+    expect(await store.claim(ofBackground('req_2'))).toMatchObject({ requestId: 'req_1', state: 'running' })
+    expect(await store.findByRequest('acc_1', 'req_1')).toBeDefined()
+  })
+
   test('only an abandoned generation can be ended by others, and a renewed one is not abandoned', async () => {
     await store.claim(generation('req_1'))
     const end = { ...chunk('req_1', 0), end: 'interrupted', onlyIfAbandoned: true } as const

@@ -10,7 +10,7 @@ import { responseObject } from '../../formats/openai-responses/response-object.t
 import { dataOfLines } from '../../formats/patch-json.ts'
 import type { Sealer } from '../../runtime/sealer.ts'
 import { askStore } from '../responses/ask-store.ts'
-import type { GenerationStore, StoredGeneration } from './generation-store.ts'
+import type { GenerationChunk, GenerationStore, StoredGeneration } from './generation-store.ts'
 import { interrupted } from './stored-feed.ts'
 
 interface BackgroundResponsesDeps {
@@ -49,10 +49,17 @@ export class BackgroundResponses {
     await this.#deps.store.setResponse(requestId, this.#deps.sealer.seal(binding, JSON.stringify(response)))
   }
 
-  /** Ends a response that got no answer. */
-  async fail(accountId: string, requestId: string, response: JsonObject, error: ServiceError): Promise<void> {
+  /** Ends a response that got no answer. `number`: how many chunks of its stream are stored; `rest` ends the stream. */
+  async fail(
+    { accountId, requestId, number }: Pick<GenerationChunk, 'accountId' | 'requestId' | 'number'>,
+    { response, rest, error }: { readonly response: JsonObject; readonly rest: Buffer; readonly error: ServiceError },
+  ): Promise<void> {
+    const { sealer, store } = this.#deps
     await this.save(accountId, requestId, this.#failed(response, error))
-    await this.#deps.store.append({ accountId, requestId, number: 0, bytes: 0, hasContent: false, end: 'interrupted' })
+    const binding = generationBinding(accountId, requestId, number)
+    const sealed = rest.length === 0 ? undefined : sealer.seal(binding, rest.toString('latin1'))
+    const chunk = { accountId, requestId, number, sealed, bytes: rest.length, hasContent: false }
+    await store.append({ ...chunk, end: 'interrupted' })
   }
 
   /** The response object as it is now. @throws ServiceError `store_unavailable` */

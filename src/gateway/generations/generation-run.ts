@@ -149,14 +149,16 @@ export class GenerationRun {
 
   /** A background response that was not admitted never existed; any other has failed. */
   async #failBackground(error: ServiceError): Promise<void> {
-    const { started, requestId } = this.#entry
+    const { started, requestId, feed } = this.#entry
     if (!this.#isAdmitted) {
       started.reject(error)
       return this.#remove()
     }
     try {
       const response = await started.promise
-      await this.#deps.backgrounds.fail(this.#keyed.principal.accountId, requestId, response, error)
+      const rest = feed.length > 0 ? feed.brokenEnd(error) : Buffer.alloc(0)
+      const end = { accountId: this.#keyed.principal.accountId, requestId, number: feed.length }
+      await this.#deps.backgrounds.fail(end, { response, rest, error })
     } catch (cause) {
       // Once the lease has ended, it counts as failed, too.
       this.#deps.log({ event: 'store_failing', reason: errorName(cause) })

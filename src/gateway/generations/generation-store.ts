@@ -74,7 +74,8 @@ interface GenerationNews {
 export interface GenerationStore {
   /**
    * Decides who runs a generation. Undefined if it is the caller: there was none under this key, or its process died
-   * before any content was stored, which also cancels that request's charge. Otherwise the one that exists. Deletes the
+   * before any content was stored and before a client knew its response, which also cancels that request's charge.
+   * Otherwise the one that exists. Deletes the
    * oldest ended ones of the account if there are too many.
    */
   claim(generation: NewGeneration): Promise<StoredGeneration | undefined>

@@ -36,7 +36,15 @@ const none = (): void => {}
 const random = (bytes: number): Uint8Array => new Uint8Array(bytes).fill(7)
 
 /** What a process does with a request. */
-type Run = 'answers' | 'hangs' | 'fails' | 'fails late' | 'rejects' | 'streams'
+type Run =
+  | 'answers'
+  | 'hangs'
+  | 'fails'
+  | 'fails late'
+  | 'begins and fails'
+  | 'begins and hangs'
+  | 'rejects'
+  | 'streams'
 
 async function openWorld() {
   const clock = new ManualClock()
@@ -62,7 +70,8 @@ function startProcess(
       answer: async (_, { id, onAdmitted }, sink) => {
         const how = runs[ran.push(id) - 1]!
         onAdmitted?.({ requestId: id, createdAt: 0, conversation } as AnswerContext)
-        if (how === 'fails late') await pause(clock, lateMs)
+        if (how.startsWith('begins')) begin(sink)
+        if (how === 'fails late' || how === 'begins and fails') await pause(clock, lateMs)
         return run(how, sink)
       },
     },
@@ -98,8 +107,8 @@ function startProcess(
 }
 
 async function run(how: Run, sink: AnswerSink): Promise<void> {
-  if (how === 'hangs') return new Promise(none)
-  if (how.startsWith('fails')) throw new ServiceError('server_is_overloaded')
+  if (how.endsWith('hangs')) return new Promise(none)
+  if (how.includes('fails')) throw new ServiceError('server_is_overloaded')
   if (how === 'rejects') throw new ServiceError('key_inactive')
   sink.hold()
   sink.open({ stream: how === 'streams', upstream: 'alpha', simulated: false, retryCount: 0, signals })
@@ -107,6 +116,12 @@ async function run(how: Run, sink: AnswerSink): Promise<void> {
   sink.end(answer)
   await sink.stored!()
   sink.release()
+}
+
+/** Sends an event without content. */
+function begin(sink: AnswerSink): void {
+  sink.open({ stream: true, upstream: undefined, simulated: false, retryCount: 0, signals })
+  sink.write(event)
 }
 
 /** Delivers the first event, and then a second one when it is stopped. */
@@ -225,4 +240,32 @@ test('the retry of a background stream whose process died before content runs ag
   await clock.advance(leaseMs)
   expect(other.ran).toHaveLength(1)
   expect(retry.end).toBe('server_is_overloaded')
+})
+
+test('the retry of a background stream that fails after its first events gets its failure, as the response says', async () => {
+  const { clock, store } = await openWorld()
+  const process = startProcess(clock, store, ['begins and fails'], { stream: true, isBackground: true })
+  process.ask('req_1')
+  await clock.advance(lateMs + 100)
+  expect(await store.findByRequest('acc_1', 'req_1')).toMatchObject({ state: 'interrupted', chunks: 2 })
+  const retry = process.ask('req_2')
+  await clock.advance(1_000)
+  expect(process.ran).toEqual(['req_1'])
+  expect(retry.end).toContain('server_is_overloaded')
+})
+
+test('the retry of a background stream whose process died after its first events gets those and an error', async () => {
+  const { clock, store } = await openWorld()
+  const options = { stream: true, isBackground: true }
+  const deadClock = new ManualClock()
+  const dead = startProcess(deadClock, store, ['begins and hangs'], options)
+  const other = startProcess(clock, store, ['streams'], options)
+  dead.ask('req_1')
+  await deadClock.advance(100)
+  await clock.advance(leaseMs + 1_000)
+  const retry = other.ask('req_2')
+  await clock.advance(1_000)
+  expect(other.ran).toEqual([])
+  expect(retry.end).toContain('answer_interrupted')
+  expect(await store.findByRequest('acc_1', 'req_1')).toMatchObject({ state: 'interrupted' })
 })

@@ -53,14 +53,8 @@ export const generationBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: store,
-        find: "found.state === 'running' && found.has_content === 0 && found.lease_left_ms <= 0",
-        replace: "found.state === 'running' && found.lease_left_ms <= 0",
-      },
-      {
-        file: store,
-        find: `      .where('has_content', '=', 0)
-      .where('lease_until_ms', '<=', nowOf(db))`,
-        replace: "      .where('lease_until_ms', '<=', nowOf(db))",
+        find: "state = 'running' and has_content = 0 and lease_until_ms <=",
+        replace: "state = 'running' and lease_until_ms <=",
       },
     ],
   },
