@@ -1,6 +1,6 @@
 import type { AnswerEvent, AssistantPart, Conversation, InputPart, Turn, Usage } from './conversation.ts'
 
-/** Approximate characters per token of text. */
+/** Approximate characters per token of text in Western languages; bytes in UTF-8 of any text. */
 export const charsPerToken = 4
 /** Models add a few tokens around each turn and each tool. */
 const tokensPerTurn = 4
@@ -54,10 +54,10 @@ export function completeUsage(usage: Usage | undefined, conversation: Conversati
     : withDeliveredOutput(usage, deliveredTokens)
 }
 
-/** The characters of an event that the model wrote: also a call without arguments has a name (contract 10.13). */
-export function outputCharacters(event: AnswerEvent): number {
-  if ('text' in event) return event.text.length
-  return event.type === 'call' ? event.name.length : 0
+/** The text that the model wrote in an event, in UTF-8: also a call without arguments has a name (contract 10.13). */
+export function outputBytes(event: AnswerEvent): number {
+  if ('text' in event) return Buffer.byteLength(event.text)
+  return event.type === 'call' ? Buffer.byteLength(event.name) : 0
 }
 
 /** Usage marked as estimated. */

@@ -1,5 +1,5 @@
 import { isContent, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
-import { outputCharacters } from '../../domain/estimate-tokens.ts'
+import { outputBytes } from '../../domain/estimate-tokens.ts'
 import { type Json, type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { errorObjects, errorText } from '../answer-faults.ts'
@@ -38,7 +38,7 @@ export class GeminiReader implements AnswerReader {
   readonly #parser = new EventParser()
   #calls = 0
   /** Of the answer, without thoughts. */
-  #characters = 0
+  #bytes = 0
   /** The last `usageMetadata`: every piece of a stream has the counts so far. */
   #counts: Json | undefined
 
@@ -73,7 +73,7 @@ export class GeminiReader implements AnswerReader {
   }
 
   usageIn({ usageMetadata }: JsonObject): Usage | undefined {
-    return readUsage(usageMetadata, this.#characters)
+    return readUsage(usageMetadata, this.#bytes)
   }
 
   #read(answer: JsonObject): readonly AnswerEvent[] {
@@ -89,14 +89,14 @@ export class GeminiReader implements AnswerReader {
     const events: AnswerEvent[] = []
     this.#start(answer, events)
     if (candidate !== undefined) this.#readCandidate(candidate, events)
-    for (const event of events) if (event.type !== 'reasoning') this.#characters += outputCharacters(event)
+    for (const event of events) if (event.type !== 'reasoning') this.#bytes += outputBytes(event)
     if (usageMetadata == null) return events
     this.#counts = usageMetadata
     return [...events, ...this.#readUsage(this.finished || this.#failed || candidate === undefined)]
   }
 
   #readUsage(isFinal: boolean): readonly AnswerEvent[] {
-    const usage = readUsage(this.#counts, this.#characters, isFinal)
+    const usage = readUsage(this.#counts, this.#bytes, isFinal)
     return usage === undefined ? [] : [{ type: 'usage', usage }]
   }
 

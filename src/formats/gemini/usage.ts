@@ -14,15 +14,15 @@ const trafficTiers: Readonly<Record<string, string>> = {
 
 /**
  * Reads `usageMetadata`; undefined if there is no plausible usage. Google counts thinking separately from the answer,
- * we include it. `characters`: how much of the answer was delivered so far. If it is not final, or has content that was
+ * we include it. `bytes`: how much of the answer was delivered so far. If it is not final, or has content that was
  * not counted, then the answer is estimated by that; Google does not count an empty one.
  */
-export function readUsage(usage: Json | undefined, characters = 0, isFinal = true): Usage | undefined {
+export function readUsage(usage: Json | undefined, bytes = 0, isFinal = true): Usage | undefined {
   const counted = readCounts(usage)
   if (counted === undefined) return undefined
   const answered = counted.outputTokens - counted.reasoningTokens
-  if (isFinal && (answered > 0 || characters === 0)) return counted
-  const missing = Math.max(0, Math.ceil(characters / charsPerToken) - answered)
+  if (isFinal && (answered > 0 || bytes === 0)) return counted
+  const missing = Math.max(0, Math.ceil(bytes / charsPerToken) - answered)
   return { ...counted, outputTokens: counted.outputTokens + missing, source: 'estimated' }
 }
 

@@ -1,5 +1,5 @@
 import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken, outputCharacters } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, outputBytes } from '../../domain/estimate-tokens.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerWriter } from '../../formats/format.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
@@ -17,7 +17,7 @@ export class FusedLane implements Lane {
   readonly upstreamError = undefined
   readonly faultText = undefined
   usage: Usage | undefined
-  #characters = 0
+  #bytes = 0
   #pendingEvents: AnswerEvent[] = []
   readonly #writer: AnswerWriter
   readonly #isStream: boolean
@@ -28,7 +28,7 @@ export class FusedLane implements Lane {
   }
 
   get estimatedTokens(): number {
-    return Math.ceil(this.#characters / charsPerToken)
+    return Math.ceil(this.#bytes / charsPerToken)
   }
 
   /**
@@ -40,7 +40,7 @@ export class FusedLane implements Lane {
       if (event.type === 'usage') this.usage = event.usage
       else if (event.type === 'finish') this.finished = true
       if (showsRefusal(event)) this.refused = true
-      this.#characters += outputCharacters(event)
+      this.#bytes += outputBytes(event)
       // A whole answer has content once it is complete.
       this.hasContent ||= isAnswer && this.#isStream && event.type !== 'start'
     }

@@ -32,6 +32,8 @@ interface Shape {
   readonly shortest: number
   /** How many characters of a usual event are not output; undefined if it has no output. */
   readonly overhead: number | undefined
+  /** How often a usual event has its output: some servers write reasoning under two names. */
+  readonly copies: number
   /** The literal that names the model; undefined if none does. */
   readonly named: string | undefined
   /** That literal with the profile as the model, as a replacement pattern. */
@@ -81,6 +83,7 @@ export class EventShapes {
   learn(event: string): void {
     const literals: string[] = []
     const isText: boolean[] = []
+    const texts: string[] = []
     let from = 0
     let characters = 0
     this.#hole.lastIndex = 0
@@ -91,6 +94,7 @@ export class EventShapes {
       if (end < 0) return
       literals.push(event.slice(from, start))
       isText.push(isString)
+      if (isString && !obfuscation.test(literals.at(-1)!)) texts.push(event.slice(start, end))
       characters += start - from
       from = end
       this.#hole.lastIndex = end
@@ -98,7 +102,8 @@ export class EventShapes {
     characters += event.length - from
     if (isText.length === 0 || isText.length > maxHoles || characters > maxLiteralCharacters) return
     literals.push(`${event.slice(from)}\n\n`)
-    this.#remember(literals, isText)
+    const isCopied = texts.length > 1 && texts[0] !== '' && texts.every((text) => text === texts[0])
+    this.#remember(literals, isText, isCopied ? texts.length : 1)
   }
 
   /**
@@ -120,7 +125,7 @@ export class EventShapes {
   }
 
   /** Counts the tokens of the events of one shape from `from` to `#end`: at least one each, and more for long texts. */
-  #count({ shortest, overhead }: Shape, text: string, from: number): void {
+  #count({ shortest, overhead, copies }: Shape, text: string, from: number): void {
     if (overhead === undefined) return
     const end = this.#end
     let events = 1
@@ -129,11 +134,14 @@ export class EventShapes {
       const endOf = (at: number): number => text.indexOf('\n\n', at + shortest - 2) + 2
       for (let at = endOf(from); at < end; at = endOf(at)) events += 1
     }
-    this.tokens += Math.max(events, (end - from - events * overhead) / charsPerToken)
+    const bytes = end - from - events * overhead - this.#notation
+    this.tokens += Math.max(events, bytes / copies / charsPerToken)
   }
 
   /** The end of the last match. */
   #end = 0
+  /** How many of its bytes only write escapes. */
+  #notation = 0
 
   #match(text: string, from: number): Shape | undefined {
     const shapes = this.#shapes
@@ -152,6 +160,7 @@ export class EventShapes {
     run.lastIndex = from
     if (!run.test(text)) return false
     this.#end = run.lastIndex
+    this.#notation = 0
     return true
   }
 
@@ -167,10 +176,11 @@ export class EventShapes {
       if (at < 0) return false
     }
     this.#end = at
+    this.#notation = notationIn(text.slice(from, at))
     return true
   }
 
-  #remember(sliced: readonly string[], isText: readonly boolean[]): void {
+  #remember(sliced: readonly string[], isText: readonly boolean[], copies: number): void {
     // Copies, because a slice would retain the whole chunk.
     const literals = sliced.map((literal) => Buffer.from(literal, 'latin1').toString('latin1'))
     let named: string | undefined
@@ -186,7 +196,7 @@ export class EventShapes {
     const holes = isText.map((isString) => (isString ? textHole : numberHole))
     const event = literals.map((literal, index) => RegExp.escape(literal) + (holes[index] ?? '')).join('')
     const run = new RegExp(`(?:${event})+`, 'y')
-    const shape = { literals, isText, run, ...sizesOf(literals, isText), named, renamed }
+    const shape = { literals, isText, run, ...sizesOf(literals, isText), copies, named, renamed }
     if (this.#shapes.length < maxShapes) this.#last = this.#shapes.push(shape) - 1
     else {
       this.#last = (this.#last + 1) % maxShapes
@@ -202,6 +212,13 @@ function sizesOf(literals: readonly string[], isText: readonly boolean[]): Pick<
   const padded = literals.filter((literal) => obfuscation.test(literal)).length
   const overhead = fixed + numbers * usualDigits + padded * paddedTo
   return { shortest: fixed + numbers, overhead: texts > padded ? overhead : undefined }
+}
+
+/** How many bytes are not the text, but only how its escapes are written. Most characters written in hex have three bytes. */
+function notationIn(event: string): number {
+  let bytes = 0
+  for (const [escape] of event.matchAll(/\\(?:u.{4}|.)/g)) bytes += escape.length > 2 ? 3 : 1
+  return bytes
 }
 
 /** The offset of the quote that ends the JSON string whose inside begins at `from`; -1 if it is not valid JSON. */

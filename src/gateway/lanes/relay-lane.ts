@@ -1,5 +1,5 @@
 import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken, outputCharacters } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, outputBytes } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markText } from '../../formats/encrypted-reasoning.ts'
@@ -235,9 +235,9 @@ export class RelayLane implements Lane {
       if (event.type === 'usage') this.usage = event.usage
       else if (isContent(event)) this.hasContent = true
       if (showsRefusal(event)) this.refused = true
-      const characters = outputCharacters(event)
+      const bytes = outputBytes(event)
       // Only the first of several answers is read.
-      if (characters > 0) this.#parsedTokens += Math.max(1, characters / charsPerToken) * this.#choices
+      if (bytes > 0) this.#parsedTokens += Math.max(1, bytes / charsPerToken) * this.#choices
     }
   }
 

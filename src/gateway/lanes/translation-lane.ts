@@ -1,5 +1,5 @@
 import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken, completeUsage, outputCharacters } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, completeUsage, outputBytes } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markEvent } from '../../formats/encrypted-reasoning.ts'
@@ -19,7 +19,7 @@ export class TranslationLane implements Lane {
   upstreamError: Error | undefined
   faultText: string | undefined
   usage: Usage | undefined
-  #outputChars = 0
+  #outputBytes = 0
   readonly #arguments = new ArgumentLimit()
   /** A fault after the apparent end. It counts if content follows, because then that was not the end. */
   #deferredError: Error | undefined
@@ -61,7 +61,7 @@ export class TranslationLane implements Lane {
   }
 
   get estimatedTokens(): number {
-    return Math.ceil(this.#outputChars / charsPerToken)
+    return Math.ceil(this.#outputBytes / charsPerToken)
   }
 
   push(chunk: Buffer): string {
@@ -140,6 +140,6 @@ export class TranslationLane implements Lane {
     if (event.type === 'usage') this.usage = event.usage
     else if (isContent(event)) this.hasContent = true
     if (showsRefusal(event)) this.refused = true
-    this.#outputChars += outputCharacters(event)
+    this.#outputBytes += outputBytes(event)
   }
 }

@@ -1,5 +1,5 @@
 import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken, completeUsage, outputCharacters } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, completeUsage, outputBytes } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer, parseSimple } from '../../formats/answer-faults.ts'
@@ -31,7 +31,7 @@ export class WholeLane implements Lane {
   readonly upstreamError = undefined
   faultText: string | undefined
   usage: Usage | undefined
-  #outputChars = 0
+  #outputBytes = 0
   readonly #arguments = new ArgumentLimit()
   readonly #choice: LaneOptions
   readonly #gathered = new GatheredBytes()
@@ -44,7 +44,7 @@ export class WholeLane implements Lane {
   get estimatedTokens(): number {
     // Only the first of several answers is read.
     const { choices = 1 } = this.#choice.context.conversation.sampling
-    return Math.ceil(this.#outputChars / charsPerToken) * choices
+    return Math.ceil(this.#outputBytes / charsPerToken) * choices
   }
 
   push(chunk: Buffer): string {
@@ -189,7 +189,7 @@ export class WholeLane implements Lane {
     if (event.type === 'usage') this.usage = event.usage
     if (event.type === 'finish') this.finished = true
     if (showsRefusal(event)) this.refused = true
-    this.#outputChars += outputCharacters(event)
+    this.#outputBytes += outputBytes(event)
     this.#arguments.count(event)
   }
 }

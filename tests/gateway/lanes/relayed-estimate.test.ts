@@ -67,6 +67,32 @@ describe.each(formats)('the output of a relayed stream of %s is estimated by its
   })
 })
 
+test.each([
+  ['as it is', (data: string) => data],
+  ['as escapes', (data: string) => data.replace(/[^ -~]/g, (one) => `\\u${one.charCodeAt(0).toString(16)}`)],
+])('text beyond ASCII, written %s, counts like text that is parsed', (_, written) => {
+  const chinese = '你好，世界。'.repeat(20)
+  const [relayed, parsed] = [laneOf('openai-chat'), laneOf('openai-chat')]
+  for (let number = 0; number < 100; number += 1) {
+    relayed.push(Buffer.from(written(chatEvent(chinese).trimEnd())))
+    relayed.push(Buffer.from('\n\n'))
+    // No two events have the same shape.
+    parsed.push(Buffer.from(chatEvent(chinese).replace('"id":"c"', `"id":"${number}"`)))
+  }
+  expect(relayed.estimatedTokens / parsed.estimatedTokens).toBeGreaterThan(0.95)
+  expect(relayed.estimatedTokens / parsed.estimatedTokens).toBeLessThan(1.05)
+})
+
+test('reasoning that is written under two names counts once', () => {
+  const lane = laneOf('openai-chat')
+  const reasoning = word.repeat(100)
+  const delta = { reasoning, reasoning_content: reasoning }
+  const data = { id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: null }] }
+  for (let number = 0; number < 100; number += 1) lane.push(Buffer.from(`data: ${JSON.stringify(data)}\n\n`))
+  expect(lane.estimatedTokens / 10_000).toBeGreaterThan(0.7)
+  expect(lane.estimatedTokens / 10_000).toBeLessThan(1.5)
+})
+
 test('events without output are not counted', () => {
   const lane = laneOf('openai-responses')
   lane.push(Buffer.from(responsesEvent(word, 0)))
