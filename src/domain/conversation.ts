@@ -256,6 +256,8 @@ export interface Usage {
   /** The cost that the provider states: decimal picodollars. */
   readonly statedCost?: string
   readonly source: 'counted' | 'estimated'
+  /** Present if only the output is estimated. */
+  readonly isInputCounted?: true
   /** The usage of each call, if several calls produced the answer. The other fields are their sum. */
   readonly parts?: readonly UsagePart[]
 }

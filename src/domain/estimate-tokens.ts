@@ -33,18 +33,29 @@ export function estimateUsage(conversation: Conversation, outputTokens: number):
 }
 
 /**
- * Usage with at least the output that the backend delivered, if it did not count that, or not to the end. Output that was
- * delivered is never 0, so then 0 is no count.
+ * Usage with at least the output that the backend delivered, if it did not count that, or not to the end. If output was
+ * delivered, a count of 0 is not a count.
  */
 export function withDeliveredOutput(usage: Usage, deliveredTokens: number): Usage {
   const isCounted = usage.source === 'counted' && usage.outputTokens > 0
   if (isCounted || usage.outputTokens >= deliveredTokens) return usage
-  return { ...usage, outputTokens: deliveredTokens, source: 'estimated' }
+  return withEstimatedOutput(usage, deliveredTokens)
 }
 
-/** Usage whose counts, and stated cost, are only those so far. */
+/** The usage of an answer that is not finished: its counts may still grow, so its stated cost is dropped. */
 export function unfinishedUsage({ statedCost: _cost, ...usage }: Usage): Usage {
-  return { ...usage, source: 'estimated' }
+  return withEstimatedOutput(usage, usage.outputTokens)
+}
+
+/** Usage of which at least the output is estimated. */
+export function withEstimatedOutput(usage: Usage, outputTokens: number): Usage {
+  const isCounted = hasCountedInput(usage)
+  return { ...usage, outputTokens, source: 'estimated', ...(isCounted && { isInputCounted: true }) }
+}
+
+/** Whether the backend counted the input, even if the output is estimated. */
+export function hasCountedInput({ source, isInputCounted }: Usage): boolean {
+  return source === 'counted' || isInputCounted === true
 }
 
 /** The usage of an answer, estimated as far as its backend did not count it. */

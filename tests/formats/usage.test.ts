@@ -105,7 +105,7 @@ describe('usage of an Anthropic answer', () => {
     const message = { id: 'msg_1', type: 'message', model: 'claude', usage: start }
     const events = reader.readEvent(JSON.stringify({ type: 'message_start', message }), 'message_start')
     const usage = events.find((event): event is AnswerEvent & { type: 'usage' } => event.type === 'usage')?.usage
-    expect(usage).toEqual({ ...whole, outputTokens: 1, source: 'estimated' })
+    expect(usage).toEqual({ ...whole, outputTokens: 1, source: 'estimated', isInputCounted: true })
   })
 })
 

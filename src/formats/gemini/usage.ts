@@ -1,5 +1,5 @@
 import type { Usage } from '../../domain/conversation.ts'
-import { charsPerToken } from '../../domain/estimate-tokens.ts'
+import { charsPerToken, withEstimatedOutput } from '../../domain/estimate-tokens.ts'
 import { type Json, isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { usageFrom } from '../token-count.ts'
@@ -23,7 +23,7 @@ export function readUsage(usage: Json | undefined, bytes = 0, isFinal = true): U
   const answered = counted.outputTokens - counted.reasoningTokens
   if (isFinal && (answered > 0 || bytes === 0)) return counted
   const missing = Math.max(0, Math.ceil(bytes / charsPerToken) - answered)
-  return { ...counted, outputTokens: counted.outputTokens + missing, source: 'estimated' }
+  return withEstimatedOutput(counted, counted.outputTokens + missing)
 }
 
 function readCounts(usage: Json | undefined): Usage | undefined {

@@ -1,6 +1,7 @@
 import type { CacheVerdict } from '../../domain/cache-verdict.ts'
 import type { ClientFamily } from '../../domain/client-family.ts'
 import type { Usage } from '../../domain/conversation.ts'
+import { hasCountedInput } from '../../domain/estimate-tokens.ts'
 import type { RoutingSort } from '../../domain/routing-policy.ts'
 import type { Continuation } from '../../formats/cache/plan-marks.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -181,7 +182,7 @@ export class SessionTurn {
   /** The answer ended, and this is what its provider counted. */
   ended(usage: Usage | undefined): void {
     const answer = this.#answer
-    if (answer === undefined || usage?.source !== 'counted' || usage.inputTokens === 0) return
+    if (answer === undefined || usage === undefined || !hasCountedInput(usage) || usage.inputTokens === 0) return
     const { expected = 0 } = this.verdict(usage) ?? {}
     const report = { inputTokens: usage.inputTokens, readTokens: usage.cachedTokens, expected }
     // The verdict may have read the whole prompt.

@@ -1,6 +1,7 @@
 import type { CacheReason, CacheVerdict } from '../../domain/cache-verdict.ts'
 import type { ClientFamily } from '../../domain/client-family.ts'
 import type { Usage } from '../../domain/conversation.ts'
+import { hasCountedInput } from '../../domain/estimate-tokens.ts'
 import type { Draft } from '../../formats/fields.ts'
 import { heldTokens, isAlive, type BegunAnswer, type Continued, type Holder } from './cached-prefix.ts'
 import type { ReadPrompt } from './prompt-digest.ts'
@@ -24,7 +25,7 @@ export function verdictOf({ continued, prompt, answer, client }: AnsweredTurn, u
   const isHeld = holder !== undefined && isAlive(holder, answer.startedMs)
   const before = continued?.branch.holders[0]?.tokens ?? 0
   const expected = isHeld && holder.marked ? heldTokens(holder, continued!, prompt) : 0
-  const read = usage?.source === 'counted' ? usage.cachedTokens : undefined
+  const read = usage !== undefined && hasCountedInput(usage) ? usage.cachedTokens : undefined
   const reason = reasonOf(continued, { holder, isHeld, before, read, isMarked: answer.marked })
   const item = reason === 'item' && continued?.change.at === 'item' ? continued.change.item : undefined
   // Members that are absent are left out, because the verdict is stored.

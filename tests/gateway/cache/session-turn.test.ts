@@ -143,6 +143,16 @@ test('usage counts for the conversation that caused it, if another one has the s
   expect((await session.holders()).map(({ tokens }) => tokens)).toEqual([4_000, 5_000])
 })
 
+test('the input of an answer that broke off counts if its provider had counted it', async () => {
+  const session = new OneSession()
+  const cut = await session.answer(questionsOf(1, 10_001))
+  cut.ended({ ...usageOf(5_000, 0), source: 'estimated', isInputCounted: true })
+  expect(await session.holders()).toMatchObject([{ tokens: 5_000 }])
+  const next = await session.answer(questionsOf(2, 10_001))
+  expect(next.verdict({ ...usageOf(6_000, 5_000), source: 'estimated', isInputCounted: true })?.reason).toBe('hit')
+  expect(next.verdict({ ...usageOf(6_000, 5_000), source: 'estimated' })?.reason).toBe('uncounted')
+})
+
 describe('a mark of 5 minutes that becomes one of an hour in place', () => {
   const marked = (ttl: string): JsonObject => ({ type: 'text', text, cache_control: { type: 'ephemeral', ttl } })
 
