@@ -6,25 +6,16 @@ import type { AnswerReader } from './format.ts'
 import { namesFault, reportedError } from './reported-error.ts'
 import type { SseEvent } from './sse.ts'
 
-/**
- * Passes an event to its reader. Before it throws, `failed` gets the usage in the event, if there is any.
- * @throws UpstreamError as `readEvent` does, and for a malformed event
- */
-export function readSse(
-  reader: AnswerReader,
-  { data, event, malformed }: SseEvent,
-  failed: (usage: Usage) => void,
-): readonly AnswerEvent[] {
+/** Passes an event to its reader. @throws UpstreamError as `readEvent` does, and for a malformed event */
+export function readSse(reader: AnswerReader, { data, event, malformed }: SseEvent): readonly AnswerEvent[] {
   if (malformed === true) throw new UpstreamError('broken')
-  const earlier = reader.lastData
-  try {
-    return reader.readEvent(data, event)
-  } catch (error) {
-    const { lastData } = reader
-    const usage = lastData === undefined || lastData === earlier ? undefined : reader.usageIn(lastData)
-    if (usage !== undefined) failed(usage)
-    throw error
-  }
+  return reader.readEvent(data, event)
+}
+
+/** The usage in what a reader just threw for, if there is any. `earlier` is its last data before that. */
+export function failedUsage(reader: AnswerReader, earlier: JsonObject | undefined): Usage | undefined {
+  const { lastData } = reader
+  return lastData === undefined || lastData === earlier ? undefined : reader.usageIn(lastData)
 }
 
 type Fault = (error: Json | undefined) => UpstreamError

@@ -128,13 +128,13 @@ export interface AnswerReader {
   readEvent(data: string, name?: string): readonly AnswerEvent[]
   /** Events known only when the stream has ended: called once, then. Absent if the last event is always complete. */
   readEnd?(): readonly AnswerEvent[]
-  /** The parsed data of the last event, for relaying; undefined if it is not part of the format. */
+  /** The parsed data of the last event, for relaying; undefined if it is not part of the format. @see readLarge */
   readonly lastData: JsonObject | undefined
   /** Reads the body of a whole answer. @throws UpstreamError as above */
   readWhole(body: JsonObject): readonly AnswerEvent[]
   /**
    * Reads a large whole answer in steps, without one object for all of it; absent if the format's answers are mostly
-   * text, which parses fast. @throws UpstreamError as `readWhole`
+   * text, which parses fast. `lastData` is then the rest of the answer. @throws UpstreamError as `readWhole`
    */
   readLarge?(bytes: Buffer): Generator<void, readonly AnswerEvent[]>
   /**

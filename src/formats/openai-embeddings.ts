@@ -50,7 +50,8 @@ function readRequest(body: JsonObject): Conversation {
 
 class EmbeddingsReader implements AnswerReader {
   finished = false
-  readonly lastData = undefined
+  /** Of a large answer: the body without its vectors. */
+  lastData: JsonObject | undefined
 
   readEvent(): never {
     throw new UpstreamError('broken')
@@ -70,6 +71,7 @@ class EmbeddingsReader implements AnswerReader {
     const [list, other] = members.filter(({ key }) => key === 'data')
     if (list === undefined || other !== undefined || !isWholeObject(bytes, members)) throw new UpstreamError('broken')
     const body = parseAnswer(patchMembers(bytes, members, { data: '[]' }).toString('utf8'))
+    this.lastData = body
     throwError(body)
     yield
     const shapes = new ShapeCount()

@@ -3,7 +3,7 @@ import { charsPerToken, outputBytes } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markText } from '../../formats/encrypted-reasoning.ts'
-import { readSse } from '../../formats/error-event.ts'
+import { failedUsage, readSse } from '../../formats/error-event.ts'
 import { shownModel, type AnswerContext, type AnswerReader } from '../../formats/format.ts'
 import { asBytes } from '../../formats/json-scan.ts'
 import { patchData, patchEvent } from '../../formats/patch-json.ts'
@@ -169,11 +169,13 @@ export class RelayLane implements Lane {
       const end = events.indexOf('\n\n', from)
       // A third line feed after an event ends no other one.
       if (end < 0) break
+      const { lastData } = this.#reader
       try {
         out += this.#readOne(events.slice(from, end))
       } catch (error) {
         // After a complete answer a fault no longer matters.
         if (!this.finished) {
+          this.usage = failedUsage(this.#reader, lastData) ?? this.usage
           this.faultText = Buffer.from(events.slice(from, end).slice(0, maxFaultCharacters), 'latin1').toString('utf8')
           if (!hadContent) throw error
           // The events before the fault are still forwarded (contract 10.9).
@@ -197,7 +199,7 @@ export class RelayLane implements Lane {
     this.#readSequence()
     this.alive = true
     const wasFinished = this.finished
-    const read = readSse(this.#reader, event, this.#noteFailed)
+    const read = readSse(this.#reader, event)
     this.#note(read)
     if (event.data === done) this.#isDone = true
     const parsed = this.#reader.lastData
@@ -224,10 +226,6 @@ export class RelayLane implements Lane {
       changes = { ...changes, svc_router: JSON.stringify(report) }
     if (changes === undefined) return { block, data }
     return { block: patchEvent(block, changes), data: patchData(data, changes) }
-  }
-
-  readonly #noteFailed = (usage: Usage): void => {
-    if (!this.finished) this.usage = usage
   }
 
   #note(events: readonly AnswerEvent[]): void {

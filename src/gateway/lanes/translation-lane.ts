@@ -3,7 +3,7 @@ import { charsPerToken, completeUsage, outputBytes } from '../../domain/estimate
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markEvent } from '../../formats/encrypted-reasoning.ts'
-import { readSse } from '../../formats/error-event.ts'
+import { failedUsage, readSse } from '../../formats/error-event.ts'
 import type { AnswerReader, AnswerWriter } from '../../formats/format.ts'
 import { SseReader, type SseEvent } from '../../formats/sse.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
@@ -98,13 +98,17 @@ export class TranslationLane implements Lane {
     const hadContent = this.hasContent
     const all: AnswerEvent[] = []
     for (const arrived of read) {
+      const { lastData } = this.#reader
       try {
-        const events = readSse(this.#reader, arrived, this.#noteFailed)
+        const events = readSse(this.#reader, arrived)
         for (const event of events) this.#arguments.count(event)
         if (this.#deferredError !== undefined && events.some(isContent)) throw this.#deferredError
         all.push(...this.#marked(events))
       } catch (error) {
-        if (!this.finished) this.faultText = Buffer.from(arrived.data.slice(0, maxFaultCharacters)).toString()
+        if (!this.finished) {
+          this.faultText = Buffer.from(arrived.data.slice(0, maxFaultCharacters)).toString()
+          this.usage = failedUsage(this.#reader, lastData) ?? this.usage
+        }
         // Nothing of this was written yet, so another backend can continue with the same writer.
         if (!hadContent && !this.finished) throw error
         if (this.finished && error !== this.#deferredError) {
@@ -130,10 +134,6 @@ export class TranslationLane implements Lane {
   #write(events: readonly AnswerEvent[]): string {
     for (const event of events) this.#note(event)
     return events.length === 0 ? '' : this.writer.writeEvents(events)
-  }
-
-  readonly #noteFailed = (usage: Usage): void => {
-    if (!this.finished) this.usage = usage
   }
 
   #note(event: AnswerEvent): void {

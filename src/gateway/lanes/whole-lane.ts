@@ -4,6 +4,7 @@ import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer, parseSimple } from '../../formats/answer-faults.ts'
 import { mayBeEncrypted, markEvent, markText } from '../../formats/encrypted-reasoning.ts'
+import { failedUsage } from '../../formats/error-event.ts'
 import { shownModel, type AnswerReader } from '../../formats/format.ts'
 import { areTooComplex, isTooComplex } from '../../formats/json-limits.ts'
 import { patchJson, patchJsonInSteps } from '../../formats/patch-json.ts'
@@ -112,8 +113,7 @@ export class WholeLane implements Lane {
       const large = reader.readLarge?.(bytes)
       const body = large === undefined ? yield* parseInSteps(bytes) : {}
       yield
-      const events = large === undefined ? this.#read(reader, body) : yield* large
-      if (large !== undefined) this.#noteAll(events)
+      const events = large === undefined ? this.#read(reader, body) : yield* this.#readParts(reader, large)
       if (relay === undefined) {
         yield
         const written = this.#translate(events)
@@ -137,6 +137,21 @@ export class WholeLane implements Lane {
       return events
     } catch (error) {
       this.usage = reader.usageIn(body) ?? this.usage
+      throw error
+    }
+  }
+
+  /** The same for a large answer. */
+  *#readParts(
+    reader: AnswerReader,
+    parts: Generator<void, readonly AnswerEvent[]>,
+  ): Generator<void, readonly AnswerEvent[]> {
+    try {
+      const events = yield* parts
+      this.#noteAll(events)
+      return events
+    } catch (error) {
+      this.usage = failedUsage(reader, undefined) ?? this.usage
       throw error
     }
   }

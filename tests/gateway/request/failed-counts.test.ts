@@ -89,9 +89,12 @@ test('an error without counts changes nothing that was reported before it', () =
       expect(usage).toMatchObject({ inputTokens: 1_000, outputTokens: 7, source: 'estimated' })
 })
 
-test('embeddings that failed cost what their provider counted', () => {
+test.each([
+  ['small', '[]'],
+  ['large', `[{"index":0,"embedding":"${'A'.repeat(1024 * 1024)}"},{"index":1,"embedding":[]}]`],
+])('embeddings that failed cost what their provider counted: %s', (_, data) => {
   const lane = embeddingsLane()
-  lane.push(Buffer.from('{"data":[],"usage":{"prompt_tokens":1000}}'))
+  lane.push(Buffer.from(`{"data":${data},"usage":{"prompt_tokens":1000}}`))
   expect(() => lane.end()).toThrow()
   expect(lane.usage).toMatchObject({ inputTokens: 1_000, outputTokens: 0, source: 'counted' })
 })
