@@ -87,7 +87,9 @@ export class MessagesReader implements AnswerReader {
 
   #readStart(message: Json | undefined, events: AnswerEvent[]): void {
     if (this.#started || !isObject(message)) return
-    this.#usage.readStart(message['usage'])
+    // An answer that is complete at its start is counted to its end.
+    if (message['stop_reason'] == null) this.#usage.readStart(message['usage'])
+    else this.#usage.read(message['usage'])
     this.#start(message, events)
     const { usage } = this.#usage
     if (usage !== undefined) events.push({ type: 'usage', usage })

@@ -39,8 +39,9 @@ export class GeminiReader implements AnswerReader {
   #calls = 0
   /** Of the answer, without thoughts. */
   #bytes = 0
-  /** The last `usageMetadata`: every piece of a stream has the counts so far. */
+  /** The last `usageMetadata`, unless content followed: every piece of a stream has the counts so far. */
   #counts: Json | undefined
+  #areCountsFinal = false
 
   get finished(): boolean {
     return this.#ended || (this.#finishReason !== undefined && !this.#continued)
@@ -60,9 +61,8 @@ export class GeminiReader implements AnswerReader {
   readEnd(): readonly AnswerEvent[] {
     const reason = this.#finishReason && readFinishReason(this.#finishReason, this.#calls)
     if (this.#ended || reason === undefined || reason === '') return []
-    const wasFinished = this.finished
     this.#ended = true
-    return [...(wasFinished ? [] : this.#readUsage(true)), { type: 'finish', reason }]
+    return [...(this.#areCountsFinal ? [] : this.#readUsage(true)), { type: 'finish', reason }]
   }
 
   readWhole(body: JsonObject): readonly AnswerEvent[] {
@@ -90,12 +90,15 @@ export class GeminiReader implements AnswerReader {
     this.#start(answer, events)
     if (candidate !== undefined) this.#readCandidate(candidate, events)
     for (const event of events) if (event.type !== 'reasoning') this.#bytes += outputBytes(event)
-    if (usageMetadata == null) return events
-    this.#counts = usageMetadata
-    return [...events, ...this.#readUsage(this.finished || this.#failed || candidate === undefined)]
+    const hasEnded = this.finished || this.#failed
+    const isFinal = hasEnded ? all.every((one) => one === candidate || one['finishReason'] != null) : all.length === 0
+    if (usageMetadata != null) this.#counts = usageMetadata
+    else if (events.some(isContent)) this.#counts = undefined
+    return usageMetadata != null || (isFinal && hasEnded) ? [...events, ...this.#readUsage(isFinal)] : events
   }
 
   #readUsage(isFinal: boolean): readonly AnswerEvent[] {
+    this.#areCountsFinal = isFinal
     const usage = readUsage(this.#counts, this.#bytes, isFinal)
     return usage === undefined ? [] : [{ type: 'usage', usage }]
   }

@@ -13,8 +13,6 @@ import { CallReader } from './call-reader.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readUsage } from './usage.ts'
 
-const nothing: readonly AnswerEvent[] = []
-
 /** The differences between the kinds of completions. */
 export interface CompletionKind {
   /** The value of `object` in a chunk. */
@@ -36,6 +34,10 @@ export class ChatReader implements AnswerReader {
   #hasContent = false
   #serviceTier: string | undefined
   #finished = false
+  /** By position: whether an answer has ended. */
+  readonly #ends = new Map<number, boolean>()
+  /** What was counted so far, unless content followed: it is final if the answer ends with that. */
+  #soFar: Usage | undefined
   readonly #parser = new EventParser()
   readonly #calls = new CallReader()
 
@@ -70,9 +72,14 @@ export class ChatReader implements AnswerReader {
         const delta = this.#kind.messageOf(choice)
         const before = events.length
         if (isObject(delta)) this.#readMessage(delta, choice, events)
-        if (events.length > before) this.#hasContent = true
+        if (events.length > before) {
+          this.#hasContent = true
+          this.#soFar = undefined
+        }
         this.#readFinish(choice['finish_reason'], events)
       }
+      // Content of another answer, which is not read.
+      if (choice === undefined && choices.length > 0) this.#soFar = undefined
     }
     this.#readUsage(chunk, events)
     return events
@@ -90,7 +97,8 @@ export class ChatReader implements AnswerReader {
     this.#readMessage(message, choice, events)
     // A whole answer is complete: some servers omit the reason.
     this.#readFinish(isReason(choice['finish_reason']) ? choice['finish_reason'] : 'stop', events)
-    this.#readUsage(body, events)
+    const usage = this.usageIn(body)
+    if (usage !== undefined) events.push({ type: 'usage', usage })
     return events
   }
 
@@ -99,12 +107,14 @@ export class ChatReader implements AnswerReader {
   }
 
   #readDone(): readonly AnswerEvent[] {
-    if (this.#finished) return nothing
-    // Some servers omit the reason, but only after content; an empty answer without a reason is broken (contract
-    // 10.15).
-    if (!this.#hasContent) throw new UpstreamError('broken')
     const events: AnswerEvent[] = []
-    this.#readFinish('stop', events)
+    if (!this.#finished) {
+      // Some servers omit the reason, but only after content; an empty answer without a reason is broken (contract
+      // 10.15).
+      if (!this.#hasContent) throw new UpstreamError('broken')
+      this.#readFinish('stop', events)
+    }
+    this.#confirmUsage(events)
     return events
   }
 
@@ -132,6 +142,7 @@ export class ChatReader implements AnswerReader {
       checkPosition(choice['index'])
       const reason = errorText(choice['finish_reason'])
       if (isReason(reason) && readFinishReason(reason, 0) === undefined) throw new UpstreamError('server_error')
+      this.#noteEnd(choice['index'], isReason(reason))
       const message = this.#kind.messageOf(choice)
       if (isObject(message)) checkMessage(message)
       else if (message != null) throw new UpstreamError('broken')
@@ -175,13 +186,32 @@ export class ChatReader implements AnswerReader {
   }
 
   #readUsage(chunk: JsonObject, events: AnswerEvent[]): void {
-    const { usage: value, service_tier: tier } = chunk
+    const { choices, usage: value, service_tier: tier } = chunk
     if (typeof tier === 'string') this.#serviceTier = tier
-    if (value === undefined || value === null) return
     const usage = readUsage(value, this.#serviceTier)
+    if (usage === undefined) {
+      if (this.#haveAllEnded) this.#confirmUsage(events)
+      return
+    }
     // Some providers count with every chunk, or say at the beginning what they counted until then.
-    const isSoFar = !this.#finished && isArray(chunk['choices']) && chunk['choices'].length > 0
-    if (usage !== undefined) events.push({ type: 'usage', usage: isSoFar ? unfinishedUsage(usage) : usage })
+    const isSoFar = isArray(choices) && choices.length > 0 && !this.#haveAllEnded
+    this.#soFar = isSoFar ? usage : undefined
+    events.push({ type: 'usage', usage: isSoFar ? unfinishedUsage(usage) : usage })
+  }
+
+  /** The answer has ended after its last counts. */
+  #confirmUsage(events: AnswerEvent[]): void {
+    if (this.#soFar !== undefined) events.push({ type: 'usage', usage: this.#soFar })
+    this.#soFar = undefined
+  }
+
+  #noteEnd(index: Json | undefined, hasEnded: boolean): void {
+    const position = typeof index === 'number' ? index : 0
+    this.#ends.set(position, hasEnded || this.#ends.get(position) === true)
+  }
+
+  get #haveAllEnded(): boolean {
+    return this.#finished && this.#ends.values().every((hasEnded) => hasEnded)
   }
 }
 

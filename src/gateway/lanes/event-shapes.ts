@@ -106,6 +106,11 @@ export class EventShapes {
     this.#remember(literals, isText, isCopied ? texts.length : 1)
   }
 
+  /** The next event of any shape is parsed. */
+  forget(): void {
+    this.#shapes.length = 0
+  }
+
   /**
    * Writes the events from `from` on that have a known shape, with the profile as the model; returns where they end.
    */

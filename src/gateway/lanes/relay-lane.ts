@@ -230,13 +230,19 @@ export class RelayLane implements Lane {
 
   #note(events: readonly AnswerEvent[]): void {
     for (const event of events) {
-      if (event.type === 'usage') this.usage = event.usage
+      if (event.type === 'usage') this.#noteUsage(event.usage)
       else if (isContent(event)) this.hasContent = true
       if (showsRefusal(event)) this.refused = true
       const bytes = outputBytes(event)
       // Only the first of several answers is read.
       if (bytes > 0) this.#parsedTokens += Math.max(1, bytes / charsPerToken) * this.#choices
     }
+  }
+
+  #noteUsage(usage: Usage): void {
+    this.usage = usage
+    // Its reader must know whether content follows counts so far.
+    if (usage.source === 'estimated') this.#shapes.forget()
   }
 
   get #choices(): number {

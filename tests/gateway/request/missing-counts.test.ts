@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Usage } from '../../../src/domain/conversation.ts'
+import { hasCountedInput } from '../../../src/domain/estimate-tokens.ts'
 import type { ClientFormatId, FormatId } from '../../../src/domain/format-id.ts'
 import { formatById, relayById } from '../../../src/formats/formats.ts'
 import type { Lane } from '../../../src/gateway/lanes/lane.ts'
@@ -80,6 +81,21 @@ describe('a complete answer without a count of its output has an estimate of it 
     ['null', 'openai-chat', chatWhole({ prompt_tokens: 1_000, completion_tokens: null })],
     ['0', 'openai-chat', chatWhole({ prompt_tokens: 1_000, completion_tokens: 0 })],
     ['absent', 'openai-chat', chunk({ content: text }, null) + chunk({}, 'stop', { prompt_tokens: 1_000 })],
+    [
+      'that of its first half',
+      'openai-chat',
+      chunk({ content: 'b' }, null) +
+        chunk({ content: 'a' }, null, { prompt_tokens: 1_000, completion_tokens: 2 }) +
+        chunk({ content: text }, null) +
+        chunk({}, 'stop'),
+    ],
+    [
+      'that of its first half',
+      'gemini',
+      sse(candidate([{ text: 'a' }], { promptTokenCount: 1_000, candidatesTokenCount: 1 })) +
+        sse(candidate([{ text }], undefined)) +
+        sse(candidate([], undefined, 'STOP')),
+    ],
     [
       'only that of its beginning',
       'openai-chat',
@@ -167,6 +183,34 @@ test.each<[FormatId, string | object, number]>([
       .join(''),
     3,
   ],
+  [
+    'openai-chat',
+    // With every chunk, the last time in the one before the end.
+    chunk({ content: text }, null, { prompt_tokens: 1_000, completion_tokens: 5 }) +
+      chunk({ content: 'a' }, null, { prompt_tokens: 1_000, completion_tokens: 7 }) +
+      chunk({}, 'stop'),
+    7,
+  ],
+  [
+    'openai-chat',
+    // Without a reason.
+    chunk({ content: text }, null, { prompt_tokens: 1_000, completion_tokens: 7 }) + 'data: [DONE]\n\n',
+    7,
+  ],
+  [
+    'anthropic-messages',
+    // Complete at its start.
+    named('message_start', { message: messageOf({ input_tokens: 1_000, output_tokens: 7 }, []) }) +
+      messagesText +
+      messagesEnd(undefined),
+    7,
+  ],
+  [
+    'gemini',
+    sse(candidate([{ text }], { promptTokenCount: 1_000, candidatesTokenCount: 7 })) +
+      sse(candidate([], undefined, 'STOP')),
+    7,
+  ],
 ])('a count that may be right is used: %s %j', (format, answer, outputTokens) => {
   for (const usage of usagesOf(format, answer))
     expect(usage).toMatchObject({ inputTokens: 1_000, outputTokens, source: 'counted' })
@@ -197,6 +241,25 @@ describe('a stream that breaks off costs at least the output that it delivered (
       // Stated for what was written until then.
       expect(usage.statedCost).toBeUndefined()
     }
+  })
+
+  test('although the first of several answers is complete', () => {
+    const choice = (index: number, delta: object, finish_reason: string | null): string =>
+      sse({ object: 'chat.completion.chunk', choices: [{ index, delta, finish_reason }], usage: chatCounts(1) })
+    const begun = choice(1, { content: 'a' }, null) + choice(0, { content: text }, null)
+    const [cut] = usagesOf('openai-chat', begun + choice(0, {}, 'stop'), false)
+    expect(cut).toMatchObject({ inputTokens: 1_000, source: 'estimated' })
+    const ended = begun + choice(0, {}, 'stop') + choice(1, {}, 'stop')
+    for (const usage of usagesOf('openai-chat', ended, false)) expect(usage.source).toBe('counted')
+    const second = { candidates: [{ index: 1, content: { parts: [{ text: 'a' }] } }], usageMetadata: geminiCounts }
+    const [answer] = usagesOf('gemini', sse(candidate([{ text }], geminiCounts)) + sse(second), false)
+    expect(answer).toMatchObject({ inputTokens: 1_000, source: 'estimated' })
+  })
+
+  test('its input is counted', () => {
+    for (const usage of usagesOf('anthropic-messages', messagesStart + messagesText, false))
+      expect(hasCountedInput(usage)).toBe(true)
+    for (const usage of usagesOf('anthropic-messages', messagesText, false)) expect(hasCountedInput(usage)).toBe(false)
   })
 
   test('a higher count that was reported while it ran is kept', () => {
