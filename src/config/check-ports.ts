@@ -1,14 +1,13 @@
+import { isIPv6 } from 'node:net'
 import type { Config } from './config.ts'
 import type { Findings } from './findings.ts'
-
-const wildcards: readonly string[] = ['0.0.0.0', '::']
 
 interface Address {
   readonly host: string
   readonly port: number
 }
 
-/** Adds a problem for each two addresses of the service that cannot both be listened on. */
+/** Adds a problem for each address on which another one of the service already listens. */
 export function checkPorts(
   { listen, appListen, metricsListen }: Pick<Config, 'listen' | 'appListen' | 'metricsListen'>,
   findings: Findings,
@@ -34,5 +33,10 @@ export function checkPorts(
 /** Port 0 is never the same: the system chooses a free one. */
 function isSame(one: Address, other: Address): boolean {
   if (one.port === 0 || one.port !== other.port) return false
-  return one.host === other.host || [one.host, other.host].some((host) => wildcards.includes(host))
+  return one.host === other.host || includes(one.host, other.host) || includes(other.host, one.host)
+}
+
+/** Whether a host stands for all addresses, the other one among them: `::` also for those of IPv4. */
+function includes(host: string, other: string): boolean {
+  return host === '::' || (host === '0.0.0.0' && !isIPv6(other))
 }
