@@ -128,6 +128,7 @@ class WorkerReports implements OwnNode {
   readonly #store: Pick<Storage['store'], 'reportWorker'>
   readonly #clock: Clock
   readonly #startedMs: number
+  #isKnown = false
   #source: NodeReporter = () => undefined
   #timer: Timer | undefined
 
@@ -148,7 +149,11 @@ class WorkerReports implements OwnNode {
     this.#timer = this.#clock.after(reportMs, () => this.reportNow())
     // Pages show that a report is missing, and the next one follows.
     const ageMs = Math.round(this.#clock.monotonicMs() - this.#startedMs)
-    this.#store.reportWorker(this.id, ageMs, this.#source() ?? null).catch(() => {})
+    const sign = { ageMs, isKnown: this.#isKnown, report: this.#source() ?? null }
+    this.#store.reportWorker(this.id, sign).then(
+      () => (this.#isKnown = true),
+      () => {},
+    )
   }
 
   close(): void {

@@ -18,12 +18,21 @@ export interface StoredNode {
   readonly report: string | null
 }
 
+/** A worker's sign of life. */
+interface WorkerSign {
+  /** How long it has been running. */
+  readonly ageMs: number
+  /** Whether it has reported before. Its start stays as it was then: computed again, it would differ by some milliseconds. */
+  readonly isKnown: boolean
+  readonly report: string | null
+}
+
 /** The nodes that share a database: on SQLite the workers, if there are several. */
 export interface NodeStore {
   /** Those with a heartbeat within the last minute. */
   listNodes(): Promise<readonly StoredNode[]>
-  /** Writes a worker's sign of life on SQLite. `ageMs`: how long it has been running. On PostgreSQL, `NodeLease` writes those of nodes. */
-  reportWorker(id: string, ageMs: number, report: string | null): Promise<void>
+  /** Writes a worker's sign of life on SQLite. On PostgreSQL, `NodeLease` writes those of nodes. */
+  reportWorker(id: string, worker: WorkerSign): Promise<void>
   /** Removes a worker that has ended. */
   forgetWorker(id: string): Promise<void>
 }
@@ -37,12 +46,13 @@ export const nodeStore = defineStore<NodeStore>({
     return rows
   },
 
-  async reportWorker(db, id, ageMs, report) {
+  async reportWorker(db, id, { ageMs, isKnown, report }) {
     const nowMs = nowOf(db)
     // A worker that was killed left its row to the next one with the same id.
+    const startedAt = isKnown ? sql`nodes.started_at_ms` : sql`excluded.started_at_ms`
     await sql`insert into nodes (id, started_at_ms, seen_at_ms, report)
       values (${id}, ${nowMs} - cast(${ageMs} as integer), ${nowMs}, ${report})
-      on conflict (id) do update set started_at_ms = excluded.started_at_ms, seen_at_ms = excluded.seen_at_ms,
+      on conflict (id) do update set started_at_ms = ${startedAt}, seen_at_ms = excluded.seen_at_ms,
         report = excluded.report`.execute(db)
   },
 

@@ -97,10 +97,12 @@ test('the start of a worker is its own, not that of a killed one with the same i
   const { store } = storage
   const startedAgoMs = async (): Promise<number | undefined> =>
     (await store.listNodes()).find(({ id }) => id === 'worker-9')?.startedAgoMs
-  await store.reportWorker('worker-9', 600_000, null)
+  await store.reportWorker('worker-9', { ageMs: 600_000, isKnown: false, report: null })
   expect(await startedAgoMs()).toBeGreaterThanOrEqual(600_000)
-  await store.reportWorker('worker-9', 5_000, null)
+  await store.reportWorker('worker-9', { ageMs: 5_000, isKnown: false, report: null })
   expect(await startedAgoMs()).toBeLessThan(600_000)
+  await store.reportWorker('worker-9', { ageMs: 700_000, isKnown: true, report: null })
+  expect(await startedAgoMs(), 'it does not change while the worker runs').toBeLessThan(600_000)
   await store.forgetWorker('worker-9')
 })
 
