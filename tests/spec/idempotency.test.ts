@@ -133,8 +133,10 @@ test('a compaction that fails before its answer runs again with the same key', a
 
 test.each(paths)('%s: without a key, a stream cannot be continued, and none is started', async (path, body) => {
   const before = calls()
-  const continued = await service.post(path, { model, ...body, ...stream }, { 'last-event-id': '3' })
-  expect([continued.status, await continued.text()]).toEqual([502, expect.stringContaining('answer_interrupted')])
+  for (const id of ['3', 'msg_3']) {
+    const continued = await service.post(path, { model, ...body, ...stream }, { 'last-event-id': id })
+    expect([continued.status, await continued.text()]).toEqual([502, expect.stringContaining('answer_interrupted')])
+  }
   expect(calls()).toBe(before)
 })
 

@@ -48,7 +48,7 @@ export class KeyedApi {
    */
   takes(exchange: Exchange, model: ModelRequest): boolean {
     if (this.hasKey(exchange) || (isBackground(model) && this.#deps.generations.isOn)) return true
-    if (model.body['stream'] === true && lastEventId(exchange.request) !== undefined)
+    if (model.body['stream'] === true && (exchange.request.headers[lastEventHeader] ?? '') !== '')
       throw new ServiceError('answer_interrupted')
     return false
   }
