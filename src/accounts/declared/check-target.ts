@@ -2,7 +2,7 @@ import { amountShapes, budgetAmountIn, isExactAmount } from '../../domain/budget
 import { budgetBounds } from '../../domain/budgets.ts'
 import { readBudgetLabel } from '../../domain/declared-budgets.ts'
 import { limitsOf, type Declaration } from '../../domain/declared.ts'
-import type { KeyLimits } from '../../domain/key-limits.ts'
+import { type KeyLimits, noLimits } from '../../domain/key-limits.ts'
 import type { Plan } from '../../domain/plans.ts'
 import { AccountsError, isName, maxNameCharacters } from '../accounts-error.ts'
 import { maxListedAccounts } from '../accounts.ts'
@@ -89,17 +89,13 @@ function budgetProblems(
 /** Each limit is checked alone, so that all problems are found. */
 function limitProblems(
   path: readonly string[],
-  { profiles, perMinute, addresses }: KeyLimits,
+  given: KeyLimits,
   plan: Plan | undefined,
   served: ServedTarget,
 ): readonly DeclarationProblem[] {
-  const none: KeyLimits = { profiles: null, perMinute: null, addresses: null }
-  const each = [
-    { ...none, profiles },
-    { ...none, perMinute },
-    { ...none, addresses },
-  ]
-  return each.flatMap((limits) => limitProblem(path, limits, plan, served))
+  return Object.entries(given).flatMap(([name, value]) =>
+    limitProblem(path, { ...noLimits, [name]: value }, plan, served),
+  )
 }
 
 function limitProblem(
@@ -119,10 +115,8 @@ function limitProblem(
       return [
         { path: [...path, 'profiles'], what: 'it names a profile that does not exist', fix: `use ${known.join(', ')}` },
       ]
-    if (code === 'per_minute_invalid' && plan === undefined) {
-      const what = 'its bound is unknown, because there is no such plan'
-      return [{ path: [...path, 'requests_per_minute'], what, fix: 'name another plan, or declare it' }]
-    }
+    // That there is no such plan is a problem of its account.
+    if (code === 'per_minute_invalid' && plan === undefined) return []
     if (code === 'per_minute_invalid') {
       const most = plan?.requestsPerMinute ?? 0
       const what = `the plan allows ${most} requests per minute`
