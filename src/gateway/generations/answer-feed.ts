@@ -199,10 +199,13 @@ export class AnswerFeed {
 
   /** Clients that keep up do not wait for one that is far behind: it is disconnected (contract 39.5). */
   #dropSlowest(): void {
-    while (this.#bytesFrom(this.#first) > maxKeptBytes && !this.isBehind) {
-      const first = this.#first
-      for (const follower of this.#followers) if (follower.position <= first) follower.drop()
+    if (this.isBehind) return
+    let keptFrom = this.length
+    for (let bytes = 0; keptFrom > this.#first; keptFrom -= 1) {
+      bytes += this.chunk(keptFrom - 1)!.length
+      if (bytes > maxKeptBytes) break
     }
+    for (const follower of this.#followers) if (follower.position < keptFrom) follower.drop()
   }
 
   #trim(): void {

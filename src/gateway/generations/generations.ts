@@ -136,17 +136,12 @@ export class Generations {
     throw new ServiceError('restarting', { retryAfterSeconds: 1 })
   }
 
-  /** Cancels a background response, wherever it runs, and waits until it has ended (contract 39.16). */
-  async cancel(generation: StoredGeneration): Promise<void> {
-    await this.#stop(generation)
-  }
-
   /**
    * Deletes a background response. One that runs is canceled first, wherever it runs, so that nothing of it is stored
    * afterwards (contract 39.21). @throws ServiceError `store_unavailable` if its process does not stop it in time
    */
   async remove(generation: StoredGeneration, removeAnswer: () => Promise<void>): Promise<void> {
-    if (!(await this.#stop(generation))) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
+    if (!(await this.cancel(generation))) throw new ServiceError('store_unavailable', { retryAfterSeconds: 1 })
     await removeAnswer()
     await this.backgrounds.remove(generation.accountId, generation.requestId)
   }
@@ -157,8 +152,8 @@ export class Generations {
     await this.backgrounds.remove(generation.accountId, generation.requestId)
   }
 
-  /** Cancels a generation that runs, and waits until it has ended; false if it has not in time. */
-  async #stop(generation: StoredGeneration): Promise<boolean> {
+  /** Cancels a background response, wherever it runs, and waits until it has ended (contract 39.16); false if it has not in time. */
+  async cancel(generation: StoredGeneration): Promise<boolean> {
     const { accountId, requestId } = generation
     const { store, log } = this.#deps
     const ended = this.#ended(generation)
