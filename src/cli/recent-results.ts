@@ -6,9 +6,15 @@ import type { Workspace } from './command.ts'
 /** How many of the latest request records are examined. */
 const maxLooked = 2_000
 
+/** How often a backend answered and failed. */
+export interface ResultCounts {
+  readonly answered: number
+  readonly failed: number
+}
+
 /** What backends did recently. */
 export interface RecentResults {
-  of(backend: string): { readonly answered: number; readonly failed: number }
+  of(backend: string): ResultCounts
   /** What the counts cover, for the line below a table. */
   readonly caption: string
 }
@@ -18,8 +24,9 @@ export async function recentResults(requests: Workspace['requests'], clock: Cloc
   const sinceMs = clock.nowMs() - hourMs
   const looked = await requests.list(maxLooked, undefined)
   const recent = looked.filter(({ admittedAtMs }) => admittedAtMs >= sinceMs)
+  const counts = countResults(recent)
   return {
-    of: (backend) => countResults(recent, backend),
+    of: (backend) => counts.get(backend) ?? { answered: 0, failed: 0 },
     caption:
       recent.length === maxLooked
         ? `ANSWERED and FAILED count the latest ${maxLooked} requests.`
@@ -27,10 +34,18 @@ export async function recentResults(requests: Workspace['requests'], clock: Cloc
   }
 }
 
-function countResults(records: readonly RequestRecord[], backend: string): ReturnType<RecentResults['of']> {
-  const attempts = records.flatMap((record) => record.attempts).filter((attempt) => attempt.backend === backend)
-  const answered = attempts.filter(({ outcome }) => outcome === 'answered').length
-  const broken = records.filter((record) => brokenBackend(record) === backend).length
-  const failed = records.flatMap((record) => failedBackends(record) ?? []).filter((failing) => failing === backend)
-  return { answered: answered - broken, failed: failed.length }
+/** By backend. An answer that broke off did not answer. */
+function countResults(records: readonly RequestRecord[]): ReadonlyMap<string, ResultCounts> {
+  const counts = new Map<string, ResultCounts>()
+  const add = (backend: string, answered: number, failed: number): void => {
+    const known = counts.get(backend)
+    counts.set(backend, { answered: (known?.answered ?? 0) + answered, failed: (known?.failed ?? 0) + failed })
+  }
+  for (const record of records) {
+    for (const { backend, outcome } of record.attempts) if (outcome === 'answered') add(backend, 1, 0)
+    for (const backend of failedBackends(record) ?? []) add(backend, 0, 1)
+    const broken = brokenBackend(record)
+    if (broken !== undefined) add(broken, -1, 0)
+  }
+  return counts
 }

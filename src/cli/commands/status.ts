@@ -7,7 +7,7 @@ import type { KnownNode, ServiceHealth } from '../../domain/service-health.ts'
 import type { Command, Invocation, Result } from '../command.ts'
 import { CommandError, exitCodes } from '../failures.ts'
 import { findRunning } from '../process/running-file.ts'
-import { type RecentResults, recentResults } from '../recent-results.ts'
+import { recentResults, type ResultCounts } from '../recent-results.ts'
 import { writeTable, writeTime } from '../terminal/table.ts'
 import { ask } from './doctor/ask.ts'
 
@@ -45,7 +45,7 @@ export const status: Command = {
 
 interface ShownNodes {
   readonly health: ServiceHealth
-  readonly conditions: readonly (BackendState & { readonly hour: ReturnType<RecentResults['of']> })[]
+  readonly conditions: readonly (BackendState & { readonly hour: ResultCounts })[]
   /** What the counts of `hour` cover. */
   readonly caption: string
 }
