@@ -22,7 +22,7 @@ test('every file that is installed names the version of package.json', () => {
     chart.version,
     chart.appVersion,
     ...all(compose.services['svc-router']!.image, /:(.+)$/g),
-    ...all(install, /svc-router-(\d[\d.]*\d)/g),
+    ...all(install, /svc-router[-:](\d[\d.]*\d)/g),
   ]
   expect(new Set(named)).toEqual(new Set([version]))
 })
