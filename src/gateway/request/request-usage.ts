@@ -23,7 +23,7 @@ interface AnsweredRequest {
 
 /**
  * The usage that the backend reported, or an estimate marked as such. If it reported only the input, or its answer was cut
- * before it had counted the output, that is at least what it delivered. Counts that the request cannot have caused are
+ * before it had counted the output, the output is at least what was delivered. Counts that the request cannot have caused are
  * estimated, too (contract 10.13).
  */
 export function usageOf(
