@@ -31,6 +31,12 @@ export function checkTarget(
 ): readonly DeclarationProblem[] {
   const planOf = (id: string): Plan | undefined => served.plans.find((plan) => plan.id === id)
   const problems: DeclarationProblem[] = []
+  const withoutPlan = new Set<string>()
+  const checkPlan = (account: string, plan: string): void => {
+    if (planOf(plan) !== undefined || withoutPlan.has(account)) return
+    withoutPlan.add(account)
+    problems.push(unknownPlan(['accounts', account], plan, served))
+  }
   const target = new Map([...state.accounts].map(([name, { account }]) => [name, account.planId]))
   for (const { action, kind, path } of changes) {
     const [, name = '', , keyName = ''] = path
@@ -39,11 +45,16 @@ export function checkTarget(
     else if (kind === 'account' && declared !== undefined) {
       target.set(name, declared.plan)
       if (!isName(name)) problems.push(invalidName(path))
-      if (planOf(declared.plan) === undefined) problems.push(unknownPlan(path, declared.plan, served))
+      checkPlan(name, declared.plan)
     } else if (kind === 'key' && action !== 'delete' && declared?.keys?.[keyName] !== undefined) {
       if (!isName(keyName)) problems.push(invalidName(path))
       else if (state.accounts.get(name)?.ambiguousKeys.has(keyName) === true) problems.push(ambiguousKey(path))
-      else problems.push(...limitProblems(path, limitsOf(declared.keys[keyName]), planOf(declared.plan), served))
+      else {
+        const limits = limitsOf(declared.keys[keyName])
+        // The account itself may be unchanged.
+        if (limits.perMinute !== null) checkPlan(name, declared.plan)
+        problems.push(...limitProblems(path, limits, planOf(declared.plan), served))
+      }
     }
   }
   problems.push(...budgetProblems(state, accounts, changes, served))
@@ -115,10 +126,10 @@ function limitProblem(
       return [
         { path: [...path, 'profiles'], what: 'it names a profile that does not exist', fix: `use ${known.join(', ')}` },
       ]
-    // That there is no such plan is a problem of its account.
-    if (code === 'per_minute_invalid' && plan === undefined) return []
     if (code === 'per_minute_invalid') {
-      const most = plan?.requestsPerMinute ?? 0
+      // That there is no such plan is a problem of its account.
+      if (plan === undefined) return []
+      const most = plan.requestsPerMinute
       const what = `the plan allows ${most} requests per minute`
       return [{ path: [...path, 'requests_per_minute'], what, fix: `use a number from 1 to ${most}` }]
     }

@@ -253,6 +253,18 @@ test('all problems with the limits of a key are reported together', async () => 
   })
 })
 
+test('a new limit of a key in an unchanged account whose plan was removed is rejected with the plan', async () => {
+  const pro = new DeclaredWorld(
+    store,
+    loadText('mode: local\nplans: {old: {name: Old, requests_per_minute: 60, requests_per_month: 9}}\n'),
+  )
+  const withKeys = (keys: object): object => ({ version: 1, accounts: { acme: { plan: 'old', keys } } })
+  await pro.apply(withKeys({ dev: {} }))
+  await expect(
+    world.plan(withKeys({ dev: {}, ci: { requests_per_minute: 60 }, cd: { requests_per_minute: 70 } })),
+  ).rejects.toMatchObject({ problems: [{ path: ['accounts', 'acme', 'plan'] }] })
+})
+
 test('a rotated key stays declared, and the diff stays empty', async () => {
   await world.apply(file)
   await rotateKey(world.deps, await keyId('ci'), '1h')
