@@ -87,8 +87,8 @@ export class MessagesReader implements AnswerReader {
 
   #readStart(message: Json | undefined, events: AnswerEvent[]): void {
     if (this.#started || !isObject(message)) return
-    // An answer that is complete at its start is counted to its end.
-    if (message['stop_reason'] == null) this.#usage.readStart(message['usage'])
+    // An answer that is complete at its start is counted to its end. Some servers write "" for no reason.
+    if ((message['stop_reason'] ?? '') === '') this.#usage.readStart(message['usage'])
     else this.#usage.read(message['usage'])
     this.#start(message, events)
     const { usage } = this.#usage

@@ -1,4 +1,4 @@
-import { charsPerToken } from '../../domain/estimate-tokens.ts'
+import { bytesPerToken } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { partsAfter, type MarkInsertion } from '../cache/insert-marks.ts'
 import { cacheControl, cacheControlText, type PlacedOutline } from '../cache/placed-blocks.ts'
@@ -28,7 +28,7 @@ export function relayMarks(body: JsonObject, bytes: number, target: WriteTarget)
   const { cache } = target
   if (!cacheMarks || cache?.addsMarks !== true) return []
   // A shorter prompt is not stored, whatever its marks.
-  if (bytes / charsPerToken < cacheMinimum * surelyShort) return []
+  if (bytes / bytesPerToken < cacheMinimum * surelyShort) return []
   const outline = outlineOf(body)
   return planMarks(outline, cache).marks.map(({ at, lifetime }) => {
     const member = memberOf(outline, at)

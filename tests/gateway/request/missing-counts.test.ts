@@ -256,6 +256,12 @@ describe('a stream that breaks off costs at least the output that it delivered (
     expect(answer).toMatchObject({ inputTokens: 1_000, source: 'estimated' })
   })
 
+  test('although its server writes an empty stop reason at its start', () => {
+    const message = { ...messageOf({ input_tokens: 1_000, output_tokens: 1 }, []), stop_reason: '' }
+    for (const usage of usagesOf('anthropic-messages', named('message_start', { message }) + messagesText, false))
+      expect(usage).toMatchObject({ inputTokens: 1_000, source: 'estimated' })
+  })
+
   test('its input is counted', () => {
     for (const usage of usagesOf('anthropic-messages', messagesStart + messagesText, false))
       expect(hasCountedInput(usage)).toBe(true)
