@@ -56,7 +56,7 @@ export function usageFrom(given: GivenCounts): Usage | undefined {
     inputTokens,
     outputTokens,
     cachedTokens: Math.min(cachedTokens, inputTokens),
-    reasoningTokens,
+    reasoningTokens: Math.min(reasoningTokens, outputTokens),
     source: 'counted',
   }
   if (written > 0) usage.cacheWriteTokens = Math.min(written, inputTokens)
@@ -78,7 +78,7 @@ function addDetails(usage: Draft<Usage>, given: GivenDetails): void {
   const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens = 0 } = usage
   addCount(usage, 'cacheWrite1hTokens', given.written1h, cacheWriteTokens)
   addCount(usage, 'audioInputTokens', given.audioInput, inputTokens)
-  addCount(usage, 'cachedAudioTokens', given.cachedAudio, cachedTokens)
+  addCount(usage, 'cachedAudioTokens', given.cachedAudio, Math.min(cachedTokens, usage.audioInputTokens ?? 0))
   addCount(usage, 'audioOutputTokens', given.audioOutput, outputTokens)
   addCount(usage, 'imageInputTokens', given.imageInput, inputTokens)
   addCount(usage, 'imageOutputTokens', given.imageOutput, outputTokens)

@@ -166,9 +166,10 @@ describe('usage of a chat answer', () => {
           cache_write_tokens: 500,
           cache_creation_token_details: { ephemeral_1h_input_tokens: 900 },
         },
-        completion_tokens_details: { audio_tokens: 500, image_tokens: 500 },
+        completion_tokens_details: { reasoning_tokens: 500, audio_tokens: 500, image_tokens: 500 },
       },
       {
+        reasoningTokens: 10,
         cachedTokens: 100,
         audioInputTokens: 100,
         imageInputTokens: 100,
