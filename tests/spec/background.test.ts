@@ -99,6 +99,27 @@ test('the stream of a response that is canceled before content ends with it, if 
   }
 })
 
+test('the error of a stream that began and failed before content is not retryable, because its retry gets the same', async () => {
+  const kept = await Service.start({
+    formats: ['openai-responses'],
+    settings: { keep_alive: '100ms' },
+    timeouts: { headers: '500ms', first_content: '500ms' },
+  })
+  try {
+    kept.providers[0]!.script([{ do: 'slow_headers', ms: 60_000, text, repeat: true }])
+    const body = { model, input, background: true, stream: true }
+    const ask = async (): Promise<string> =>
+      await (await kept.post('/responses', body, { 'idempotency-key': 'began' })).text()
+    const first = await ask()
+    expect(first).toContain('response.created')
+    const ends = [first, await ask()].map((stream) => /event: (?:error|response.failed)\ndata: .*/.exec(stream)?.[0])
+    expect(ends[0]).toContain('"retryable":false')
+    expect(ends[1]).toBe(ends[0])
+  } finally {
+    await kept.stop()
+  }
+})
+
 test('canceling a complete response returns it', async () => {
   const { id } = await client.responses.create({ model, input, background: true })
   await finished(id)

@@ -130,7 +130,9 @@ export class Generations {
     for (let waitedMs = 0; waitedMs < admittedMs; waitedMs += pollMs) {
       const found = await this.backgrounds.find(accountId, requestId)
       if (found === undefined) break
-      if (found.sealedResponse !== undefined || found.state !== 'running' || found.leaseLeftMs <= 0) return found
+      if (found.sealedResponse !== undefined || found.state !== 'running') return found
+      // Nobody has received its ID, so the next retry may run it again (contract 39.13).
+      if (found.leaseLeftMs <= 0) break
       await pause(this.#deps.clock, pollMs)
     }
     throw new ServiceError('restarting', { retryAfterSeconds: 1 })
@@ -249,7 +251,7 @@ export class Generations {
   #newEntry(name: string, of: Pick<StoredGeneration, 'requestId' | 'bodyDigest' | 'format' | 'stream'>): Entry {
     const entry = newEntry(name, of, {
       clock: this.#deps.clock,
-      brokenEnd: (error, events) => this.#brokenEnd(of.format, entry.requestId, error, events),
+      brokenEnd: (error, events) => this.#brokenEnd(of.format, entry, error, events),
     })
     return entry
   }
@@ -334,10 +336,12 @@ export class Generations {
     } else if (!entry.runner.isBackground) entry.detached = this.#deps.clock.after(this.#deps.detachedMs, entry.stop)
   }
 
-  #brokenEnd(format: ClientFormatId, requestId: string, error: ServiceError | undefined, events: Buffer): Buffer {
+  #brokenEnd(format: ClientFormatId, entry: Entry, error: ServiceError | undefined, events: Buffer): Buffer {
     const rules = this.#deps.relays(format).stream
     if (rules === undefined) return Buffer.alloc(0)
-    return brokenEnd(rules, events, error && describeFailure(error, this.#deps.links, requestId))
+    // A background response that has failed stays failed.
+    const isStored = entry.runner?.isBackground === true
+    return brokenEnd(rules, events, error && describeFailure(error, this.#deps.links, entry.requestId, isStored))
   }
 
   #renewLater(): void {

@@ -342,7 +342,7 @@ export class RequestRun extends SetEntry {
     this.#source.current?.stop(new UpstreamError('cancelled'))
     if (this.#clientDisconnected) return { outcome }
     if (!this.#answerOpened) return { outcome, error }
-    const failure = describeFailure(error, this.#deps.links, request.id)
+    const failure = describeFailure(error, this.#deps.links, request.id, request.isBackground === true)
     const lane = this.#source.ownStream?.lane ?? this.#laneFor(backends[0]!)
     sink.end(lane.failure(failure), lane.encoding)
     return { outcome }

@@ -5,6 +5,7 @@ import { linksFor } from '../../../src/domain/links.ts'
 import type { AnswerContext } from '../../../src/formats/format.ts'
 import { formatById, relayById } from '../../../src/formats/formats.ts'
 import type { Gateway } from '../../../src/gateway/gateway.ts'
+import type { KeyedRequest } from '../../../src/gateway/generations/generation-entry.ts'
 import type { GenerationStore } from '../../../src/gateway/generations/generation-store.ts'
 import { Generations } from '../../../src/gateway/generations/generations.ts'
 import type { AnswerSink, ModelRequest, Principal } from '../../../src/gateway/ports.ts'
@@ -85,25 +86,31 @@ function startProcess(
     detachedMs,
     mintRequestId: () => `req_minted_${++minted}`,
   })
+  const keyedOf = (id: string, recheck = none): KeyedRequest => ({
+    principal: { accountId: 'acc_1', recheck } as unknown as Principal,
+    request: { id, format: 'openai-chat' } as ModelRequest,
+    keyDigest: 'key',
+    bodyDigest: 'body',
+    sinkFor: () => collectingSink(none).sink,
+    onClosed: none,
+    hold: () => ({ grow: none, [Symbol.dispose]: none }),
+    after: undefined,
+    isBackground,
+  })
   /** Sends the same request under the same key. */
   const ask = (id: string, recheck = (): void => {}): { end: string | undefined; leave: () => void } => {
     const asked: { end: string | undefined; leave: () => void } = { end: undefined, leave: none }
-    const principal = { accountId: 'acc_1', recheck } as unknown as Principal
     const keyed = {
-      principal,
-      request: { id, format: 'openai-chat' } as ModelRequest,
-      keyDigest: 'key',
-      bodyDigest: 'body',
+      ...keyedOf(id, recheck),
       sinkFor: () => collectingSink((text) => (asked.end = text)).sink,
       onClosed: (run: () => void) => (asked.leave = run),
-      hold: () => ({ grow: none, [Symbol.dispose]: none }),
-      after: undefined,
-      isBackground,
     }
     generations.answer(keyed).catch((error: ServiceError) => (asked.end = error.code))
     return asked
   }
-  return { ask, ran }
+  /** Starts a background response, or gets what a retry does. */
+  const start = (id: string) => generations.start(keyedOf(id))
+  return { ask, start, ran }
 }
 
 async function run(how: Run, sink: AnswerSink): Promise<void> {
@@ -252,6 +259,8 @@ test('the retry of a background stream that fails after its first events gets it
   await clock.advance(1_000)
   expect(process.ran).toEqual(['req_1'])
   expect(retry.end).toContain('server_is_overloaded')
+  // A retry cannot succeed.
+  expect(retry.end).toContain('"retryable":false')
 })
 
 test('the retry of a background stream whose process died after its first events gets those and an error', async () => {
@@ -268,4 +277,20 @@ test('the retry of a background stream whose process died after its first events
   expect(other.ran).toEqual([])
   expect(retry.end).toContain('answer_interrupted')
   expect(await store.findByRequest('acc_1', 'req_1')).toMatchObject({ state: 'interrupted' })
+})
+
+test('a response whose process died before its client knew of it runs again, and is not shown as failed before', async () => {
+  const { clock, store } = await openWorld()
+  const setResponse: GenerationStore['setResponse'] = () => new Promise(none)
+  const dead = startProcess(new ManualClock(), { ...store, setResponse }, ['hangs'], { isBackground: true })
+  const other = startProcess(clock, store, ['hangs'], { isBackground: true })
+  dead.start('req_1').catch(none)
+  await clock.advance(1_000)
+  const waiting = expect(other.start('req_2')).rejects.toMatchObject({ code: 'restarting' })
+  await clock.advance(leaseMs)
+  await waiting
+  const retry = other.start('req_3')
+  await clock.advance(1_000)
+  expect(await retry).toMatchObject({ isReplayed: false })
+  expect(other.ran).toHaveLength(1)
 })
