@@ -23,6 +23,8 @@ const silentParts = namesIn(`
   type id role name namespace status phase content text refusal logprobs image_url detail url source media_type data
   cache_control ttl prompt_cache_breakpoint tool_calls tool_call_id tool_use_id call_id function function_call custom
   output is_error reasoning reasoning_content thinking signature summary encrypted_content`)
+/** Members with the URL of an image, which may be one of something else. */
+const urlParts = namesIn('image_url url')
 /** Members whose values are text for the model, whatever they are. */
 const textParts = namesIn('arguments input annotations')
 
@@ -60,6 +62,7 @@ function isSilentContent(value: Json): boolean {
   return Object.entries(value).every(([name, member]) => {
     if (member === undefined || member === null || textParts.has(name)) return true
     if (name === 'type') return typeof member === 'string' && silentTypes.has(member)
+    if (typeof member === 'string' && urlParts.has(name)) return isImage(member)
     return silentParts.has(name) && isSilentContent(member)
   })
 }

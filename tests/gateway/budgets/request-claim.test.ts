@@ -299,6 +299,18 @@ describe('prices of audio', () => {
     ['an earlier answer in audio', { body: { messages: [{ role: 'assistant', audio: { id: 'audio_1' } }] } }],
     ['a file', { body: userWith({ type: 'file', file: { file_id: 'file_1' } }) }],
     ['audio as an image', { body: imageAt('https://e.example/a.mp3') }],
+    ['audio as an image in another format', { body: imageAt('https://e.example/a.ogg') }],
+    [
+      'audio as an image of an earlier answer',
+      {
+        body: {
+          messages: [
+            { role: 'user', content: text },
+            { role: 'assistant', content: [{ type: 'image_url', image_url: { url: 'data:audio/ogg;base64,AAAA' } }] },
+          ],
+        },
+      },
+    ],
     ['a video', { body: userWith({ type: 'video_url', video_url: { url: 'https://e.example/v.mp4' } }) }],
     ['an unknown part', { body: userWith({ type: 'sound', sound: 'AAAA' }) }],
     ['an unknown member of a part', { body: userWith({ type: 'text', text, sound: { data: 'AAAA' } }) }],
