@@ -1,4 +1,4 @@
-import { charsPerToken } from '../../domain/estimate-tokens.ts'
+import { bytesPerToken } from '../../domain/estimate-tokens.ts'
 
 /** `"model":"…"` of any provider, wherever it appears: the client gets the profile instead (contract 2.31). */
 export const modelMember = /"model"\s*:\s*"[^"\\]*"/g
@@ -15,6 +15,8 @@ const firstPrintable = 0x20
 /** OpenAI pads the text of an event with random characters to a multiple of this. */
 const paddedTo = 16
 const obfuscation = /"obfuscation"\s*:\s*"$/
+/** The name of a member whose text follows. */
+const textMember = /"(\w+)"\s*:\s*"$/
 /** Sequence numbers rarely have more digits. */
 const usualDigits = 4
 
@@ -84,6 +86,7 @@ export class EventShapes {
     const literals: string[] = []
     const isText: boolean[] = []
     const texts: string[] = []
+    const names = new Set<string | undefined>()
     let from = 0
     let characters = 0
     this.#hole.lastIndex = 0
@@ -94,7 +97,10 @@ export class EventShapes {
       if (end < 0) return
       literals.push(event.slice(from, start))
       isText.push(isString)
-      if (isString && !obfuscation.test(literals.at(-1)!)) texts.push(event.slice(start, end))
+      if (isString && !obfuscation.test(literals.at(-1)!)) {
+        texts.push(event.slice(start, end))
+        names.add(textMember.exec(literals.at(-1)!)?.[1])
+      }
       characters += start - from
       from = end
       this.#hole.lastIndex = end
@@ -102,7 +108,8 @@ export class EventShapes {
     characters += event.length - from
     if (isText.length === 0 || isText.length > maxHoles || characters > maxLiteralCharacters) return
     literals.push(`${event.slice(from)}\n\n`)
-    const isCopied = texts.length > 1 && texts[0] !== '' && texts.every((text) => text === texts[0])
+    // One text under two names; of two answers, each has the same name.
+    const isCopied = names.size > 1 && names.size === texts.length && texts[0] !== '' && new Set(texts).size === 1
     this.#remember(literals, isText, isCopied ? texts.length : 1)
   }
 
@@ -140,7 +147,7 @@ export class EventShapes {
       for (let at = endOf(from); at < end; at = endOf(at)) events += 1
     }
     const bytes = end - from - events * overhead - this.#notation
-    this.tokens += Math.max(events, bytes / copies / charsPerToken)
+    this.tokens += Math.max(events, bytes / copies / bytesPerToken)
   }
 
   /** The end of the last match. */
@@ -219,7 +226,7 @@ function sizesOf(literals: readonly string[], isText: readonly boolean[]): Pick<
   return { shortest: fixed + numbers, overhead: texts > padded ? overhead : undefined }
 }
 
-/** How many bytes are not the text, but only how its escapes are written. Most characters written in hex have three bytes. */
+/** How many bytes exist only because of escapes. Most characters written in hex have three bytes. */
 function notationIn(event: string): number {
   let bytes = 0
   for (const [escape] of event.matchAll(/\\(?:u.{4}|.)/g)) bytes += escape.length > 2 ? 3 : 1

@@ -93,6 +93,16 @@ test('reasoning that is written under two names counts once', () => {
   expect(lane.estimatedTokens / 10_000).toBeLessThan(1.5)
 })
 
+test('two answers with the same text in one event count twice', () => {
+  const lane = laneOf('openai-chat')
+  const content = word.repeat(100)
+  const choices = [0, 1].map((index) => ({ index, delta: { content }, finish_reason: null }))
+  const data = { id: 'c', object: 'chat.completion.chunk', choices }
+  for (let number = 0; number < 100; number += 1) lane.push(Buffer.from(`data: ${JSON.stringify(data)}\n\n`))
+  expect(lane.estimatedTokens / 20_000).toBeGreaterThan(0.7)
+  expect(lane.estimatedTokens / 20_000).toBeLessThan(1.5)
+})
+
 test('events without output are not counted', () => {
   const lane = laneOf('openai-responses')
   lane.push(Buffer.from(responsesEvent(word, 0)))
