@@ -7,7 +7,7 @@ interface Address {
   readonly port: number
 }
 
-/** Adds a problem for each address on which another one of the service already listens. */
+/** Adds a problem for each address that another listener of the service already uses. */
 export function checkPorts(
   { listen, appListen, metricsListen }: Pick<Config, 'listen' | 'appListen' | 'metricsListen'>,
   findings: Findings,

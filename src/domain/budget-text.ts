@@ -72,7 +72,7 @@ export function readBudgetAmount(unit: BudgetUnit, text: string): number | undef
   return parts === null ? undefined : Number(parts[1]) * nanoPerUsd + Number((parts[2] ?? '').padEnd(9, '0'))
 }
 
-/** What an amount must be that somebody writes. */
+/** How an amount must be written. */
 export const amountShapes: Readonly<Record<BudgetUnit, string>> = {
   usd: 'an amount such as 20 or 0.50',
   tokens: 'a whole number of tokens',

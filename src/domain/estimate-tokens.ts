@@ -1,7 +1,7 @@
 import type { AnswerEvent, AssistantPart, Conversation, InputPart, Turn, Usage } from './conversation.ts'
 
-/** Approximate characters per token of text in Western languages; bytes in UTF-8 of any text. */
-export const charsPerToken = 4
+/** Approximate bytes of UTF-8 text per token. */
+export const bytesPerToken = 4
 /** Models add a few tokens around each turn and each tool. */
 const tokensPerTurn = 4
 /** Tokens of the largest image that models process without downscaling. */
@@ -101,7 +101,7 @@ function partTokens(part: InputPart | AssistantPart): number {
 
 /** Text counts as text; anything else, including files that only a provider can fetch, counts in pages. */
 function fileTokens(data = ''): number {
-  if (data.startsWith('data:text/')) return Math.ceil(decodedBytes(data) / charsPerToken)
+  if (data.startsWith('data:text/')) return Math.ceil(decodedBytes(data) / bytesPerToken)
   return tokensPerPage * Math.max(1, Math.ceil(decodedBytes(data) / bytesPerPage))
 }
 
@@ -112,5 +112,5 @@ function decodedBytes(base64: string): number {
 
 /** Counts UTF-8 bytes, because scripts with multi-byte characters take more tokens per character. */
 function textTokens(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / charsPerToken)
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken)
 }

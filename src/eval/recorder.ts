@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { AnswerEvent, Usage } from '../domain/conversation.ts'
-import { charsPerToken, estimateUsage } from '../domain/estimate-tokens.ts'
+import { bytesPerToken, estimateUsage, outputBytes } from '../domain/estimate-tokens.ts'
 import type { CallRole } from '../domain/fusion-record.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { CostTracker } from '../gateway/fusion/engine/cost-tracker.ts'
@@ -291,8 +291,8 @@ function digestOf(memberId: string, { conversation }: SubCall): string {
 function usageOf(events: readonly AnswerEvent[], { conversation }: SubCall): Usage {
   const counted = events.findLast((event) => event.type === 'usage')?.usage
   if (counted !== undefined) return counted
-  const characters = events.reduce((sum, event) => sum + ('text' in event ? event.text.length : 0), 0)
-  return estimateUsage(conversation, Math.ceil(characters / charsPerToken))
+  const bytes = events.reduce((sum, event) => sum + outputBytes(event), 0)
+  return estimateUsage(conversation, Math.ceil(bytes / bytesPerToken))
 }
 
 function isKept({ type }: AnswerEvent): boolean {

@@ -1,5 +1,5 @@
 import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
-import { charsPerToken, outputBytes } from '../../domain/estimate-tokens.ts'
+import { bytesPerToken, outputBytes } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markText } from '../../formats/encrypted-reasoning.ts'
@@ -235,7 +235,7 @@ export class RelayLane implements Lane {
       if (showsRefusal(event)) this.refused = true
       const bytes = outputBytes(event)
       // Only the first of several answers is read.
-      if (bytes > 0) this.#parsedTokens += Math.max(1, bytes / charsPerToken) * this.#choices
+      if (bytes > 0) this.#parsedTokens += Math.max(1, bytes / bytesPerToken) * this.#choices
     }
   }
 

@@ -80,7 +80,7 @@ export const serviceHelp = {
     example: { upstream: 'openai-main' },
   },
   answer_interrupted: {
-    why: 'The server that generated the response stopped, every client that was receiving the response was disconnected for too long, or the response is no longer stored, for example because it is too large. A stream that was requested without an `Idempotency-Key` is never stored, so it cannot be continued with `Last-Event-ID`. The request is counted once. If part of the response is stored, a retry with the same `Idempotency-Key` gets the same partial answer and this error, because generating a second answer would count and cost again.',
+    why: 'The server that generated the response stopped, every client that was receiving the response was disconnected for too long, or the response is no longer stored, for example because it is too large. Unless it runs in the background, a stream without an `Idempotency-Key` is not stored, so it cannot be continued with `Last-Event-ID`. The request is counted once. If part of the response is stored, a retry with the same `Idempotency-Key` gets the same partial answer and this error, because generating a second answer would count and cost again.',
     fix: ['Discard the partial answer, and send the request with a new `Idempotency-Key`.'],
     at: status,
     example: {},

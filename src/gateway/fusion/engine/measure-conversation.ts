@@ -1,9 +1,9 @@
 import type { AssistantPart, Conversation, InputPart } from '../../../domain/conversation.ts'
-import { charsPerToken, estimateTokens } from '../../../domain/estimate-tokens.ts'
+import { bytesPerToken, estimateTokens } from '../../../domain/estimate-tokens.ts'
 import type { FusionMember } from './ports.ts'
 
-/** For limits rather than estimates: most texts have more characters per token. */
-export const cautiousCharsPerToken = 2.5
+/** For limits rather than estimates: most texts have more bytes per token. */
+export const cautiousBytesPerToken = 2.5
 /** Safety factor for filling a window, because the count is an estimate. */
 const windowFactor = 1.1
 /** The assumed longest answer if neither caller nor model has a limit, in tokens. */
@@ -13,7 +13,7 @@ const reasoningFactor = 4
 
 /** An upper estimate of a conversation's input tokens. */
 export function cautiousInputTokens(conversation: Conversation): number {
-  return Math.ceil((estimateTokens(conversation) * charsPerToken) / cautiousCharsPerToken)
+  return Math.ceil((estimateTokens(conversation) * bytesPerToken) / cautiousBytesPerToken)
 }
 
 /** The limit that lets this model write `tokens` of text, in addition to its reasoning. */

@@ -1,6 +1,6 @@
 import { showsRefusal, type AnswerEvent, type FinishReason, type Usage } from '../../../domain/conversation.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { charsPerToken, estimateUsage } from '../../../domain/estimate-tokens.ts'
+import { bytesPerToken, estimateUsage, outputBytes } from '../../../domain/estimate-tokens.ts'
 import type { CallStatus } from '../../../domain/fusion-record.ts'
 import { isRefusal, UpstreamError } from '../../../domain/upstream.ts'
 import { aborted } from '../../../runtime/aborted.ts'
@@ -107,7 +107,7 @@ class AnswerCollector {
   #text = ''
   #refusal = ''
   #refused = false
-  #otherCharacters = 0
+  #outputBytes = 0
   #isFull = false
   #hasContent = false
   #finish: FinishReason | undefined
@@ -166,17 +166,14 @@ class AnswerCollector {
   }
 
   #note(event: AnswerEvent): void {
+    this.#outputBytes += outputBytes(event)
     if (showsRefusal(event)) this.#refused = true
     if (event.type === 'text') {
       this.#hasContent ||= event.text.trim() !== ''
       if (this.#onEvents === undefined) this.#append(event.text)
-      else this.#otherCharacters += event.text.length
     } else if (event.type === 'refusal') {
       this.#refusal += event.text.slice(0, maxCollectedCharacters - this.#refusal.length)
-    } else if (event.type === 'reasoning' || event.type === 'call_arguments') {
-      this.#otherCharacters += event.text.length
     } else if (event.type === 'call') {
-      this.#otherCharacters += event.name.length
       // A tool call is content from the model that has the caller's tools, and not from one without tools.
       this.#hasContent ||= this.#onEvents !== undefined
     } else if (event.type === 'usage') {
@@ -194,8 +191,7 @@ class AnswerCollector {
 
   /** Estimated usage, marked as such, for an answer whose backend reported none. */
   #estimate({ conversation }: SubCall): Usage | undefined {
-    const characters = this.#text.length + this.#refusal.length + this.#otherCharacters
-    if (characters === 0 && this.#finish === undefined) return undefined
-    return estimateUsage(conversation, Math.ceil(characters / charsPerToken))
+    if (this.#outputBytes === 0 && this.#finish === undefined) return undefined
+    return estimateUsage(conversation, Math.ceil(this.#outputBytes / bytesPerToken))
   }
 }

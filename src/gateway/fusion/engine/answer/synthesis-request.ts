@@ -3,7 +3,7 @@ import type { Draft } from '../../../../formats/fields.ts'
 import type { Candidate } from '../candidates.ts'
 import type { Fence } from '../fence.ts'
 import type { Analysis } from '../judge/analysis.ts'
-import { cautiousCharsPerToken, cautiousInputTokens, assumedOutputTokens } from '../measure-conversation.ts'
+import { cautiousBytesPerToken, cautiousInputTokens, assumedOutputTokens } from '../measure-conversation.ts'
 import type { FusionMember } from '../ports.ts'
 import { cautionPrompt, synthesisPrompt } from '../prompts.ts'
 import { shortenMiddle } from '../shorten-middle.ts'
@@ -84,7 +84,7 @@ export function withCaution(request: Conversation): Conversation {
 function roomForNotes(request: Conversation, { contextWindow }: Pick<FusionMember, 'contextWindow'>): number {
   if (contextWindow === undefined) return maxNotesCharacters
   const answer = request.sampling.maxOutputTokens ?? assumedOutputTokens
-  const left = (contextWindow - cautiousInputTokens(request) - answer) * windowShare * cautiousCharsPerToken
+  const left = (contextWindow - cautiousInputTokens(request) - answer) * windowShare * cautiousBytesPerToken
   return Math.floor(Math.min(maxNotesCharacters, Math.max(leastNotesCharacters, left)))
 }
 
