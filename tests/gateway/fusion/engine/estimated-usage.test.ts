@@ -13,7 +13,9 @@ const withoutUsage = (text: string): AnswerEvent[] => [
 
 /** The estimated output of the members of a fusion that all answer with this text, and report no usage. */
 async function outputOf(text: string): Promise<(number | undefined)[]> {
-  const models = new SimulatedModels(new SimulatedTime(), () => ({ steps: [{ afterMs: 10, events: withoutUsage(text) }] }))
+  const models = new SimulatedModels(new SimulatedTime(), () => ({
+    steps: [{ afterMs: 10, events: withoutUsage(text) }],
+  }))
   const members = [simulatedMember(), simulatedMember()]
   const request = { conversation: question(), members, settings: settingsOf('balanced', true) }
   const { record } = await models.clock.until(fuse(request, models, new AbortController().signal))
