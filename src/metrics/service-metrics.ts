@@ -1,6 +1,7 @@
 import { type Aggregator, collectDefaultMetrics, Counter, Gauge, Registry } from '@prometheus-io/client'
 import type { BackendState } from '../domain/backend-state.ts'
 import { type ServiceEvent, type ShedLoad, shedLoads } from '../domain/events.ts'
+import { requestFormatIds } from '../domain/format-id.ts'
 import {
   brokenBackend,
   type RequestOpening,
@@ -55,7 +56,7 @@ export interface ServiceMetricsOptions {
 
 /**
  * The metrics of one process (contract 28.13). Labels come from fixed lists; no metric has text or an account. Counters
- * that alerts compare start at 0, so that their first increase is seen.
+ * that alerts use start at 0, so that their first increase is seen.
  */
 export class ServiceMetrics implements RequestObserver {
   readonly registry = new Registry()
@@ -203,6 +204,7 @@ export class ServiceMetrics implements RequestObserver {
     }
     for (const backend of [...backends, accountBackendLabel])
       for (const outcome of [...attemptOutcomes, 'broken_answer']) this.#attempts.inc(backend, outcome, 0)
+    for (const format of requestFormatIds) this.#outcomes.inc(format, 'record_unavailable', 0)
     for (const code of errorLabels) this.#refusals.inc(code, '', 0)
     for (const part of Object.values(failingParts)) this.#failures.inc(part, '', 0)
     this.#uncounted.inc(0)

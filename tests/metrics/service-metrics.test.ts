@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ServiceEvent } from '../../src/domain/events.ts'
+import { requestFormatIds } from '../../src/domain/format-id.ts'
 import type { RequestOpening, RequestOutcome } from '../../src/domain/requests.ts'
 import { ServiceMetrics } from '../../src/metrics/service-metrics.ts'
 import { seriesOf } from './series.ts'
@@ -112,7 +113,7 @@ test('hostile names add no time series, and their text appears nowhere', async (
     expect(text.includes(word), word).toBe(false)
 })
 
-test('counters that alerts compare start at 0', async () => {
+test('counters that alerts use start at 0', async () => {
   const series = await seriesOf(metricsOf())
   for (const name of [
     'svc_router_delivered_uncounted_total',
@@ -120,6 +121,9 @@ test('counters that alerts compare start at 0', async () => {
     'svc_router_refusals_total{code="record_unavailable"}',
     'svc_router_attempts_total{backend="alpha",outcome="rejected_credentials"}',
     `svc_router_requests_total{profile="${frontier}",result="failed"}`,
+    ...requestFormatIds.map(
+      (format) => `svc_router_request_outcomes_total{format="${format}",outcome="record_unavailable"}`,
+    ),
   ])
     expect(series.get(name), name).toBe(0)
 })
