@@ -251,12 +251,19 @@ export function arbitraryAnswer(): fc.Arbitrary<AnswerEvent[]> {
       mixed: fc.boolean(),
       cutOff: fc.constantFrom<(FinishReason | undefined)[]>(undefined, undefined, 'length', 'content_filter'),
       usage: fc.option(
-        fc.record({
-          inputTokens: fc.integer({ min: 1, max: 1e6 }),
-          outputTokens: fc.nat(1e6),
-          cachedTokens: fc.nat(9),
-          reasoningTokens: fc.nat(9),
-        }),
+        fc
+          .record({
+            inputTokens: fc.integer({ min: 1, max: 1e6 }),
+            outputTokens: fc.nat(1e6),
+            cachedTokens: fc.nat(9),
+            reasoningTokens: fc.nat(9),
+          })
+          .map(({ inputTokens, outputTokens, cachedTokens, reasoningTokens }) => ({
+            inputTokens,
+            outputTokens,
+            cachedTokens: Math.min(cachedTokens, inputTokens),
+            reasoningTokens: Math.min(reasoningTokens, outputTokens),
+          })),
         { nil: undefined },
       ),
       usageFirst: fc.boolean(),
