@@ -90,7 +90,8 @@ describe.runIf(hasPostgres('health of the service'))('the health of a service wi
   const health = (): Promise<ServiceHealth> => readServiceHealth(store, () => clock.nowMs())
 
   test('every node shows a backend that one of them skips, and a node that stops disappears', async () => {
-    for (const node of nodes.slice(1)) expect(await ask(node)).toBe(200)
+    // The clock hurries all time limits, too, so a slow database may fail the first requests.
+    for (const node of nodes.slice(1)) await expect.poll(() => ask(node)).toBe(200)
     for (let count = 0; count < requestsToOpen; count++) expect(await ask(nodes[0]!)).toBeGreaterThanOrEqual(500)
     await expect
       .poll(async () => (await health()).condition('alpha'))
