@@ -33,8 +33,10 @@ function setMode(mode: UpstreamMode): void {
     )
     answer = (socket, isMessages) => socket.write(isMessages ? messages! : chat!)
   } else if (mode.name === 'paced') {
-    const frames = streamEvents(mode.events).map((event) => Buffer.from(httpChunk(event)))
-    answer = (socket) => answerPaced(socket, frames, mode.everyMs)
+    const [chat, messages] = [streamEvents(mode.events), messageEvents(mode.events)].map((events) =>
+      events.map((event) => Buffer.from(httpChunk(event))),
+    )
+    answer = (socket, isMessages) => answerPaced(socket, isMessages ? messages! : chat!, mode.everyMs)
   } else {
     answer = answerHeld
   }

@@ -23,22 +23,34 @@ const profiles = { [plain]: ' plain', [control]: ' plain', [looked]: ' unrecorde
 /** The signal on which the process writes its sessions, as it does every 250 ms: see `without-sessions.ts`. */
 const writeSessions = 'SIGUSR2'
 
+/** How the provider answers: with all events of a stream at once, with one every 20 ms, or in one piece. */
+const answers = {
+  burst: { name: 'burst', events: 200 },
+  paced: { name: 'paced', events: 25, everyMs: 20 },
+  whole: { name: 'whole', bodyBytes: 1024 },
+} as const satisfies Record<string, UpstreamMode>
+
 interface AgentLoad {
   readonly format: AgentFormat
   readonly size: AgentSize
-  readonly isStreamed: boolean
+  readonly answer: keyof typeof answers
 }
 
-/** Agents send streams. An answer of 1 kB in one piece is the least that a request can cost otherwise. */
+/**
+ * Agents send streams. Real ones are paced, and cost most for their events; one whose events arrive at once is the least that
+ * a streamed turn can cost, and an answer of 1 kB in one piece the least that another one can.
+ */
 const loads: readonly AgentLoad[] = [
-  { format: 'messages', size: 'small', isStreamed: true },
-  { format: 'messages', size: 'Codex', isStreamed: true },
-  { format: 'messages', size: 'Claude Code', isStreamed: true },
-  { format: 'responses', size: 'small', isStreamed: true },
-  { format: 'responses', size: 'Codex', isStreamed: true },
-  { format: 'responses', size: 'Claude Code', isStreamed: true },
-  { format: 'messages', size: 'Codex', isStreamed: false },
-  { format: 'responses', size: 'Codex', isStreamed: false },
+  { format: 'messages', size: 'small', answer: 'burst' },
+  { format: 'messages', size: 'Codex', answer: 'burst' },
+  { format: 'messages', size: 'Claude Code', answer: 'burst' },
+  { format: 'responses', size: 'small', answer: 'burst' },
+  { format: 'responses', size: 'Codex', answer: 'burst' },
+  { format: 'responses', size: 'Claude Code', answer: 'burst' },
+  { format: 'messages', size: 'Codex', answer: 'whole' },
+  { format: 'responses', size: 'Codex', answer: 'whole' },
+  { format: 'messages', size: 'small', answer: 'paced' },
+  { format: 'messages', size: 'Codex', answer: 'paced' },
 ]
 
 /** What sessions and cache marks cost in the turns of an agent, compared with the same process without them. */
@@ -62,18 +74,18 @@ export async function measureAgents(bench: Bench): Promise<Row[]> {
 async function measureLoad(
   bench: Bench,
   gateway: Gateway,
-  { format, size, isStreamed }: AgentLoad,
+  { format, size, answer }: AgentLoad,
   warmUps: number,
 ): Promise<Row[]> {
-  const mode: UpstreamMode = isStreamed ? { name: 'burst', events: 200 } : { name: 'whole', bodyBytes: 1024 }
+  const mode = answers[answer]
   const contenders: Contender[] = []
   for (const label of [plain, control, looked, recorded] as const) {
-    const kind = `agent ${format} ${size}${isStreamed ? ' streamed' : ''}${profiles[label]}` as const
+    const kind = `agent ${format} ${size}${answer === 'whole' ? '' : ' streamed'}${profiles[label]}` as const
     const contender = await enterOne(bench, scenario, { label, gateway, kind, mode, warm: label !== control, warmUps })
     if (contender !== undefined) contenders.push(contender)
   }
   const how = format === 'messages' ? 'relayed' : 'translated'
-  const figure = `CPU µs/${how} turn, ${size}, ${isStreamed ? 'streamed' : 'whole'}`
+  const figure = `CPU µs/${how} turn, ${size}, ${answer}`
   const settle = ({ gateway: { pid } }: Contender): void => void process.kill(pid, writeSessions)
   const comparison = { scenario, figure, connections, reference: plain, control, aimed: looked, aimAtMost, settle }
   return await compareInShortRounds(bench, contenders, comparison)
