@@ -49,20 +49,23 @@ export async function inspectBackup(
 
 /**
  * Restores a backup into an empty data folder, or an empty PostgreSQL database (contract 37.4). It has the data either
- * completely or not at all, whenever the process dies. @throws BackupError, DataFolderInUse, and errors of the engine and
+ * completely or not at all, whenever the process dies. A folder without data keeps an empty file at `restoringPath`, with
+ * which the service does not start. @throws BackupError, DataFolderInUse, and errors of the engine and
  * the system
  */
 export async function restoreBackup(runtime: Runtime, options: RestoreOptions): Promise<RestoredBackup> {
   const { file, since, trust } = options
   const { dataDir, databaseUrl } = runtime.config
-  assertSecrets(runtime, file)
-  if (since !== undefined && statSync(since, { throwIfNoEntry: false })?.isFile() !== true)
-    throw new BackupError(`there is no file ${since}`, 'specify a file that the "audit export" command wrote')
   if (databaseUrl === undefined) assertEmpty(dataDir)
   createFolder(dataDir)
   const release = lockDataFolder(dataDir)
   const copy = restoringPath(dataDir)
   try {
+    // From now on, the service does not start in this folder until a restore has succeeded.
+    createPartial(copy)
+    assertSecrets(runtime, file)
+    if (since !== undefined && statSync(since, { throwIfNoEntry: false })?.isFile() !== true)
+      throw new BackupError(`there is no file ${since}`, 'specify a file that the "audit export" command wrote')
     // What is verified is the copy: the file itself could change in between.
     await copyPrivately(file, copy, dataDir)
     const checked = await check(runtime, copy, file, trust)
@@ -71,8 +74,13 @@ export async function restoreBackup(runtime: Runtime, options: RestoreOptions): 
     else await fillPostgres(runtime, copy, databaseUrl.reveal())
     if (checkpoint !== undefined) await checkpointFile(dataDir).keep(checkpoint)
     return { ...checked, reapplied }
+  } catch (error) {
+    // Its content is of no use, but an empty database must not replace the lost one.
+    if (databaseUrl === undefined && existsSync(copy)) createPartial(copy)
+    throw error
   } finally {
-    for (const suffix of ['', '-journal']) rmSync(`${copy}${suffix}`, { force: true })
+    if (databaseUrl !== undefined) rmSync(copy, { force: true })
+    rmSync(`${copy}-journal`, { force: true })
     release()
   }
 }
@@ -87,7 +95,7 @@ function assertSecrets({ config: { secrets, dataDir } }: Runtime, file: string):
   )
 }
 
-/** What a restore that was interrupted left behind may be replaced. */
+/** What a restore that failed or was interrupted left may be replaced. */
 function assertEmpty(dataDir: string): void {
   if (!existsSync(dataDir)) return
   const found = readdirSync(dataDir).filter((name) => name !== secretsFileName && !lockNames.includes(name))
@@ -105,7 +113,6 @@ async function copyPrivately(file: string, copy: string, dataDir: string): Promi
   const stats = statSync(file, { throwIfNoEntry: false })
   if (stats?.isFile() !== true) throw new BackupError(`there is no file ${file}`, 'specify the backup to restore')
   assertSpace(dataDir, stats.size)
-  createPartial(copy)
   // Not more than was there at first: the file could be growing, or be a device.
   await pipeline(createReadStream(file, { end: Math.max(0, stats.size - 1) }), createWriteStream(copy, { flags: 'r+' }))
 }

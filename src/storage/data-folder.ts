@@ -27,7 +27,7 @@ export function checkpointPath(folder: string): string {
   return join(folder, 'audit-checkpoint.json')
 }
 
-/** The database of a data folder while it is restored. */
+/** The database of a data folder while it is restored. It stays, empty, if the restore fails. */
 export function restoringPath(folder: string): string {
   return join(folder, 'svc-router.db.restoring')
 }

@@ -134,7 +134,7 @@ test(
       // Until the restore is done there is no database that could be taken for one.
       if (!existsSync(join(restored, 'svc-router.db')) && existsSync(join(restored, 'svc-router.db.restoring'))) {
         const started = await run(['start', '--port', '0'], { dataDir: restored })
-        expect(started).toMatchObject({ code: 3, err: expect.stringContaining('did not finish') as string })
+        expect(started).toMatchObject({ code: 3, err: expect.stringContaining('did not succeed') as string })
       }
       await delay(10)
     }

@@ -10,7 +10,7 @@ const headerBytes = 100
 
 /**
  * Rejects a data folder whose database is missing or truncated although delivery marks or an audit checkpoint show that
- * there was one (contract 32.4). Reads only the file's header. @throws SetupError
+ * there was one (contract 32.4), or because a restore did not succeed (contract 37.4). Reads only the file's header. @throws SetupError
  */
 export function assertDatabaseThere(path: string, folder: string): void {
   const evidence = [markPath(folder), checkpointPath(folder)].filter((file) => existsSync(file))
@@ -18,8 +18,8 @@ export function assertDatabaseThere(path: string, folder: string): void {
   if (sizeOf(path) === 0) {
     if (existsSync(restoringPath(folder)))
       throw new SetupError(
-        'a restore into this data folder did not finish',
-        'run svc-router restore FILE again, with the same --data FOLDER',
+        'this data folder has no database, because a restore into it did not succeed',
+        `run svc-router restore FILE again, with a good backup and the same --data FOLDER; to start without data, delete ${restoringPath(folder)}`,
       )
     if (existsSync(folder) && readdirSync(folder).some((name) => name.startsWith(movedPrefix)))
       throw new SetupError(

@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -65,6 +66,8 @@ function contents({ dataDir }: Harness): ReturnType<typeof digestTables> {
   return digestTables(database, readTables(database))
 }
 
+/** What a data folder contains after a restore that failed. */
+const failedRestore = ['owner.db', 'svc-router.db.restoring']
 const changedByRestore = ['audit_checkpoints', 'audit_head', 'audit_log', 'revisions']
 
 test('a backup is one private file, and a restore brings back every table by content', async () => {
@@ -152,8 +155,42 @@ test('an audit log that does not continue the backup changes nothing', async () 
     const { code, err } = await other.say('restore', file, '--since', path)
     expect(code).toBe(1)
     expect(err).toContain('does not continue the audit log of the backup')
-    expect(readdirSync(other.dataDir)).toEqual(['owner.db'])
+    expect(readdirSync(other.dataDir)).toEqual(failedRestore)
   }
+})
+
+test('after a rejected restore, nothing starts in the empty folder until a restore succeeds or the mark is deleted', async () => {
+  await makeData()
+  await run(cli, 'backup', file)
+  const bad = join(cli.folder, 'bad.backup')
+  writeFileSync(bad, readFileSync(file).subarray(0, 50_000))
+  const rejected: (readonly string[])[] = [
+    [bad, '--accept-lost-changes'],
+    [file, '--since', bad],
+    [join(cli.folder, 'missing.backup'), '--accept-lost-changes'],
+    [file, '--since', join(cli.folder, 'missing.jsonl')],
+  ]
+  const mark = join(other.dataDir, 'svc-router.db.restoring')
+  mkdirSync(other.dataDir)
+  for (const args of rejected) {
+    expect((await other.say('restore', ...args)).code).toBe(1)
+    expect(readdirSync(other.dataDir)).toEqual(failedRestore)
+    expect(statSync(mark).size).toBe(0)
+    const { code, err } = await other.say('accounts', 'list')
+    expect(code).toBe(3)
+    expect(err).toContain('this data folder has no database, because a restore into it did not succeed')
+    expect(err).toContain('run svc-router restore FILE again, with a good backup')
+    expect(err).toContain(`to start without data, delete ${mark}`)
+    if (args[0] === bad) rmSync(other.dataDir, { recursive: true })
+  }
+  await run(other, 'restore', file, '--accept-lost-changes')
+  expect(existsSync(mark)).toBe(false)
+  expect((await run(other, 'accounts', 'list')).out).toContain('ada')
+
+  rmSync(other.dataDir, { recursive: true })
+  expect((await other.say('restore', bad, '--accept-lost-changes')).code).toBe(1)
+  rmSync(mark)
+  expect((await run(other, 'accounts', 'list')).out).not.toContain('ada')
 })
 
 test('a restore asks what to do about later changes, and overwrites nothing', async () => {
