@@ -1,3 +1,4 @@
+import { relative, resolve, sep } from 'node:path'
 import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../accounts/accounts-error.ts'
 import { maxListedAccounts } from '../accounts/accounts.ts'
 import { maxAdminTokens, maxTokenDays } from '../accounts/admin/admin-tokens.ts'
@@ -155,6 +156,7 @@ const refusedChanges: RefusedChanges = {
 }
 
 const folderCodes = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR', 'EEXIST', 'EISDIR']
+const permissionCodes = ['EACCES', 'EPERM']
 const sqliteInUse: readonly unknown[] = [sqliteCodes.busy, sqliteCodes.locked]
 const sqliteDamaged: readonly unknown[] = [sqliteCodes.corrupt, sqliteCodes.notADatabase]
 
@@ -196,6 +198,12 @@ function explainSystem(error: Error, config: Config | undefined): { what: string
       what: `the database in ${folder} is damaged`,
       fix: 'restore it from a backup, or choose another folder: --data FOLDER',
     }
+  const file = fileElsewhere(error, config)
+  if (file !== undefined && typeof code === 'string' && folderCodes.includes(code))
+    return {
+      what: `${file} cannot be opened: ${permissionCodes.includes(code) ? 'permission denied' : code}`,
+      fix: 'check the owner and the permissions of the file and of its folder',
+    }
   if (sqliteDiskCodes.includes(sqliteCode) || (typeof code === 'string' && folderCodes.includes(code))) {
     return {
       what: `${folder} is not writable`,
@@ -203,6 +211,17 @@ function explainSystem(error: Error, config: Config | undefined): { what: string
     }
   }
   return undefined
+}
+
+/** The file that an error of the system names, unless it is in the data folder or one of the folders above. */
+function fileElsewhere(error: Error, config: Config | undefined): string | undefined {
+  const { path } = error as { path?: unknown }
+  if (config === undefined || typeof path !== 'string') return undefined
+  const isIn = (inner: string, outer: string): boolean => {
+    const way = relative(resolve(outer), resolve(inner))
+    return way !== '..' && !way.startsWith(`..${sep}`)
+  }
+  return isIn(path, config.dataDir) || isIn(config.dataDir, path) ? undefined : path
 }
 
 /** Describes why the API or the web app cannot listen on its port. */

@@ -148,6 +148,18 @@ test.each([
     '--data FOLDER',
   ],
   [
+    'a folder that cannot be created',
+    { openFailure: Object.assign(new Error('x'), { code: 'EACCES', syscall: 'mkdir', path: '/' }) },
+    'is not writable',
+    '--data FOLDER',
+  ],
+  [
+    'a file elsewhere that this user may not read',
+    { openFailure: Object.assign(new Error('x'), { code: 'EACCES', syscall: 'open', path: '/elsewhere/all.backup' }) },
+    '/elsewhere/all.backup cannot be opened: permission denied',
+    'check the owner and the permissions of the file',
+  ],
+  [
     'a database that cannot be opened',
     { openFailure: Object.assign(new Error('x'), { code: 'ERR_SQLITE_ERROR', errcode: 14 }) },
     'is not writable',
