@@ -25,6 +25,15 @@ test.each(Object.entries(services))('the service %s of compose.yaml has no privi
   })
 })
 
+test('nodes wait for the database until it accepts connections over TCP: its image first runs a server without', () => {
+  const { services } = parse(readFileSync(join(source, 'two-nodes.yaml'), 'utf8')) as {
+    services: { readonly postgres: { readonly healthcheck: { readonly test: readonly string[] } } }
+  }
+  const [, program, ...args] = services.postgres.healthcheck.test
+  expect(program).toBe('pg_isready')
+  expect(args.slice(0, 2)).toEqual(['--host', '127.0.0.1'])
+})
+
 let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'svc-router-compose-'))
