@@ -20,7 +20,8 @@ import { sharedPostgres, type SharedPostgres } from '../shared-postgres.ts'
 
 /** Nodes report every 5 s; here, twenty times as often. */
 const hurry = 20
-const requestsToOpen = 8
+/** Shorter times are as they are: a database that shares the machine with other tests is not twenty times as fast. */
+const shortestHurriedMs = 5_000
 
 describe.runIf(hasPostgres('health of the service'))('the health of a service with three nodes', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-router-health-'))
@@ -29,7 +30,7 @@ describe.runIf(hasPostgres('health of the service'))('the health of a service wi
   const clock: Clock = {
     nowMs: () => system.nowMs(),
     monotonicMs: () => system.monotonicMs(),
-    after: (ms, run) => system.after(ms / hurry, run),
+    after: (ms, run) => system.after(ms < shortestHurriedMs ? ms : ms / hurry, run),
   }
   let server: SharedPostgres
   let provider: SimulatedProvider
@@ -90,11 +91,12 @@ describe.runIf(hasPostgres('health of the service'))('the health of a service wi
   const health = (): Promise<ServiceHealth> => readServiceHealth(store, () => clock.nowMs())
 
   test('every node shows a backend that one of them skips, and a node that stops disappears', async () => {
-    // The clock hurries all time limits, too, so a slow database may fail the first requests.
-    for (const node of nodes.slice(1)) await expect.poll(() => ask(node)).toBe(200)
-    for (let count = 0; count < requestsToOpen; count++) expect(await ask(nodes[0]!)).toBeGreaterThanOrEqual(500)
+    for (const node of nodes.slice(1)) expect(await ask(node)).toBe(200)
     await expect
-      .poll(async () => (await health()).condition('alpha'))
+      .poll(async () => {
+        expect(await ask(nodes[0]!)).toBeGreaterThanOrEqual(500)
+        return (await health()).condition('alpha')
+      })
       .toMatchObject({ state: 'closed', skippedBy: { nodes: 1, of: 3 }, lastFailure: { outcome: 'unreachable' } })
     // A node that has only good experience shows it, too.
     const models = await fetch(new URL('models', `${nodes[2]!.config.baseUrl}/`), {
