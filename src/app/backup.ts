@@ -1,5 +1,5 @@
 import { readdirSync, rmSync, statSync } from 'node:fs'
-import { dirname, join, relative, resolve, sep } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { verifyAudit } from '../accounts/audit/audit.ts'
 import { type BackupOptions, type CheckedBackup, isSound, type TakenBackup } from '../accounts/backups.ts'
@@ -10,6 +10,7 @@ import { checkpointKeys } from '../domain/checkpoint.ts'
 import { createFolder } from '../runtime/create-folder.ts'
 import { hourMs } from '../runtime/durations.ts'
 import { randomBase62 } from '../runtime/ids.ts'
+import { isInFolder } from '../runtime/is-in-folder.ts'
 import { readVersion } from '../runtime/version.ts'
 import { auditStore } from '../storage/audit.ts'
 import { addManifest } from '../storage/backup/backup-file.ts'
@@ -114,8 +115,7 @@ function explainSchema(error: unknown): never {
 }
 
 function assertPlace(path: string, dataDir: string): void {
-  const inside = relative(resolve(dataDir), path)
-  if (inside !== '..' && !inside.startsWith(`..${sep}`))
+  if (isInFolder(path, dataDir))
     throw new BackupError(
       'a backup inside the data folder would be lost with it',
       'choose a folder outside the data folder',

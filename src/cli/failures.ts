@@ -1,4 +1,3 @@
-import { relative, resolve, sep } from 'node:path'
 import { AccountsError, maxNameCharacters, type AccountsErrorCode } from '../accounts/accounts-error.ts'
 import { maxListedAccounts } from '../accounts/accounts.ts'
 import { maxAdminTokens, maxTokenDays } from '../accounts/admin/admin-tokens.ts'
@@ -10,6 +9,7 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/problems.ts'
 import { BackupError } from '../domain/backup-error.ts'
 import { maxBudgetsPerSetter } from '../domain/budgets.ts'
+import { isInFolder } from '../runtime/is-in-folder.ts'
 import { SetupError } from '../runtime/setup-error.ts'
 import { sqliteCodes, sqliteDiskCodes, sqliteResultCode } from '../runtime/sqlite-result-code.ts'
 
@@ -217,11 +217,8 @@ function explainSystem(error: Error, config: Config | undefined): { what: string
 function fileElsewhere(error: Error, config: Config | undefined): string | undefined {
   const { path } = error as { path?: unknown }
   if (config === undefined || typeof path !== 'string') return undefined
-  const isIn = (inner: string, outer: string): boolean => {
-    const way = relative(resolve(outer), resolve(inner))
-    return way !== '..' && !way.startsWith(`..${sep}`)
-  }
-  return isIn(path, config.dataDir) || isIn(config.dataDir, path) ? undefined : path
+  const { dataDir } = config
+  return isInFolder(path, dataDir) || isInFolder(dataDir, path) ? undefined : path
 }
 
 /** Describes why the API or the web app cannot listen on its port. */
