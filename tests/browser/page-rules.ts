@@ -5,11 +5,11 @@ import { Service } from '../service.ts'
 import { hasChromium, lendPage } from '../web/chromium.ts'
 import { byName, everyPage, signInAs } from '../web/every-page.ts'
 import { fillAccount } from '../web/fill-account.ts'
+import { maxPageBytes } from '../web/max-page-bytes.ts'
 import { type PageState, tooWide } from '../web/page-state.ts'
 import { violations } from './axe.ts'
 import { faultsByKeyboard } from './keyboard.ts'
 
-const maxHtmlBytes = 30 * 1024
 /** The width of a desktop of 1280 pixels at a zoom of 200 %. */
 const zoomed = { width: 640, height: 400 }
 const narrow = { width: 320, height: 640 }
@@ -88,7 +88,7 @@ export function testEveryPageOf(as: PageState['as']): void {
         if (isLongRun) judged.clear()
         await state.show(page, origin)
         expect(await page.evaluate(faultsInDocument), state.name).toEqual([])
-        expect(await sizeOf(told), state.name).toBeLessThanOrEqual(maxHtmlBytes)
+        expect(await tooLong(told), state.name).toEqual([])
         expect(await carelessly(told), state.name).toEqual([])
         expect(await page.evaluate(tooWide), `${state.name} at 320 px`).toEqual([])
         expect(await violations(page, judged), state.name).toEqual([])
@@ -104,10 +104,12 @@ export function testEveryPageOf(as: PageState['as']): void {
   })
 }
 
-/** The transferred bytes of the last document, or 0 if the state shows the document of the previous one. Pages are not compressed. */
-async function sizeOf(answers: readonly Response[]): Promise<number> {
+/** The last document if it has too many bytes; pages are not compressed here. None if the state shows the previous document. */
+async function tooLong(answers: readonly Response[]): Promise<string[]> {
   const document = answers.findLast((answer) => answer.request().isNavigationRequest() && answer.status() !== 303)
-  return document === undefined ? 0 : (await document.body()).byteLength
+  if (document === undefined) return []
+  const { byteLength } = await document.body()
+  return byteLength > maxPageBytes(new URL(document.url()).pathname) ? [`${document.url()}: ${byteLength} bytes`] : []
 }
 
 /** Answers from other origins, or with a policy that allows more than our own files. */

@@ -10,10 +10,7 @@ import { exampleOf } from '../../src/web/docs/error-docs.ts'
 import { SearchIndex } from '../../src/web/docs/search-index.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
-
-/** The maximum number of bytes of a page, and of a guide (contract 20.6). */
-const maxPageBytes = 30_000
-const maxGuideBytes = 40_000
+import { maxPageBytes } from './max-page-bytes.ts'
 
 let service: Service
 let visitor: Visitor
@@ -105,7 +102,7 @@ describe('every documentation page', () => {
       if (response === undefined) throw new Error(`${path} is no page`)
       const text = await response.text()
       if (!response.headers.get('content-type')!.startsWith('text/html')) continue
-      expect(Buffer.byteLength(text), path).toBeLessThan(path.startsWith('/docs/') ? maxGuideBytes : maxPageBytes)
+      expect(Buffer.byteLength(text), path).toBeLessThanOrEqual(maxPageBytes(path))
       if (!path.startsWith('/docs')) continue
       for (const [, href] of text.matchAll(/href="(\/[^"]*)"/g)) links.add(href!.split('#')[0]!)
       const ids = new Set(Array.from(text.matchAll(/ id="([^"]+)"/g), ([, id]) => `#${id}`))

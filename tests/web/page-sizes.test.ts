@@ -9,10 +9,8 @@ import { routes } from '../../src/web/routes.ts'
 import type { Service } from '../service.ts'
 import { startWeb, Visitor } from './browser-less.ts'
 import { fillAccount } from './fill-account.ts'
+import { maxPageBytes } from './max-page-bytes.ts'
 
-const maxHtmlBytes = 30 * 1024
-/** Contract 20.6. */
-const maxGuideBytes = 40_000
 const maxStyleBytes = 10 * 1024
 const maxScriptBytes = 12 * 1024
 const sessions = 50
@@ -70,11 +68,9 @@ test('with an account at its limits every page is at most 30 KB compressed and, 
         pages.push({ path, raw: bytes.byteLength, zipped: gzipSync(bytes).byteLength })
     }
   expect(pages.length).toBeGreaterThan(100)
-  expect(pages.filter(({ zipped }) => zipped > maxHtmlBytes)).toEqual([])
+  expect(pages.filter(({ zipped }) => zipped > maxPageBytes('/'))).toEqual([])
   // A hundred keys with their forms, and fifty sessions.
-  const large = pages
-    .filter(({ path, raw }) => raw > (path.startsWith('/docs/') ? maxGuideBytes : maxHtmlBytes))
-    .map(({ path }) => path)
+  const large = pages.filter(({ path, raw }) => raw > maxPageBytes(path)).map(({ path }) => path)
   expect(large.filter((path) => !['/account/keys', '/account'].includes(path))).toEqual([])
 }, 60_000)
 
