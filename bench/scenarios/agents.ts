@@ -47,8 +47,12 @@ const loads: readonly AgentLoad[] = [
   { format: 'responses', size: 'small', answer: 'burst' },
   { format: 'responses', size: 'Codex', answer: 'burst' },
   { format: 'responses', size: 'Claude Code', answer: 'burst' },
+  { format: 'messages', size: 'small', answer: 'whole' },
   { format: 'messages', size: 'Codex', answer: 'whole' },
+  { format: 'messages', size: 'Claude Code', answer: 'whole' },
+  { format: 'responses', size: 'small', answer: 'whole' },
   { format: 'responses', size: 'Codex', answer: 'whole' },
+  { format: 'responses', size: 'Claude Code', answer: 'whole' },
   { format: 'messages', size: 'small', answer: 'paced' },
   { format: 'messages', size: 'Codex', answer: 'paced' },
 ]
