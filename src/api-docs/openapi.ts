@@ -51,7 +51,7 @@ const headers: Readonly<Record<string, object>> = {
   'X-Svc-Router-Upstream': text('The backend that answered.'),
   'X-Svc-Router-Model': text('The model requested from that backend.'),
   'X-Svc-Router-Cost': text('The cost in US dollars of an answer that is not streamed, in profiles that report it.'),
-  'X-Svc-Router-Max-Output-Tokens': integer('The output limit, in tokens, if budgets set it rather than the request.'),
+  'X-Svc-Router-Max-Output-Tokens': integer('The output limit, in tokens, if budgets set or lowered it.'),
   'X-Svc-Router-Retry-Count': integer('The number of backends that failed before this answer.'),
   'X-Should-Retry': { description: 'Whether the same request can succeed later.', schema: { enum: ['true', 'false'] } },
   'Retry-After': { description: 'How long to wait, in seconds.', schema: { type: 'integer', minimum: 1, maximum: 60 } },

@@ -623,7 +623,7 @@ describe('requests', () => {
   })
 
   test('requests --cache shows what was read from caches, and why not more', async () => {
-    expect((await cli.say('requests', '--cache')).err).toContain('No request in the last 30 days was long enough')
+    expect((await cli.say('requests', '--cache')).err).toContain('No figures about prompt caches in the last 30 days')
     const group = { keyId: 'key_1', client: 'codex', inputTokens: 1_000, readTokens: 900 }
     cli.cache.push({ ...group, reason: 'hit', turns: 8 }, { ...group, reason: 'tools', turns: 2, readTokens: 0 })
     const said = await cli.say('requests', '--cache')

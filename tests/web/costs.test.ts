@@ -35,7 +35,7 @@ test('the trail, the list, the sums, and the downloads show what a request costs
   const cost = `${(thousandths / 1000).toFixed(4)} USD`
   const text = await pageOf(answer)
   expect(text).toContain(`<dd>${cost}`)
-  expect(text).toMatch(/prices as of \d{4}-\d\d-\d\d\+[0-9a-f]{8}/)
+  expect(text).toMatch(/price version \d{4}-\d\d-\d\d\+[0-9a-f]{8}/)
   expect(await textOf('/activity')).toContain(` · ${cost}`)
   const [header, row] = (await textOf('/activity.csv')).trimEnd().split('\r\n')
   const column = header!.split(',').indexOf('cost_usd')

@@ -108,7 +108,7 @@ function writeRecord(
 function writeCost({ cost, state }: RequestRecord): string {
   if (cost === undefined) return state === 'open' || state === 'delivered' ? 'not known yet' : 'unknown'
   const savings = describeSavings(cost)
-  return [describeCost(cost), savings, cost.prices === undefined ? undefined : `prices as of ${cost.prices}`]
+  return [describeCost(cost), savings, cost.prices === undefined ? undefined : `price version ${cost.prices}`]
     .filter((part) => part !== undefined)
     .join(', ')
 }

@@ -62,7 +62,7 @@ export const requests: Command = {
       if (invocation.line.flag('sessions')) {
         const owner = account ?? (await soleAccount())
         const span = { fromMs: nowMs - costDays * dayMs, untilMs: nowMs, limit }
-        return listSessions(await reader.sessions(owner.id, span), linksFor(config.appUrl).docsUrl)
+        return listSessions(await reader.sessions(owner.id, span), config.appUrl)
       }
       const refused = await reader.refused({
         ...of,
@@ -123,7 +123,7 @@ function listRefused(refused: readonly RefusedCount[], docsUrl: string): Result 
   }
 }
 
-function listSessions(sessions: readonly SessionCost[], docsUrl: string): Result {
+function listSessions(sessions: readonly SessionCost[], appUrl: string): Result {
   const rows = sessions.map((session) => [
     session.session,
     writeTime(session.lastMs),
@@ -139,7 +139,9 @@ function listSessions(sessions: readonly SessionCost[], docsUrl: string): Result
         : writeTable([['SESSION', 'LAST REQUEST', 'REQUESTS', 'COST', 'SAVED BY CACHING', 'COST UNKNOWN'], ...rows]),
     json: sessions,
     talk: [
-      rows.length === 0 ? `No request in the last ${costDays} days belongs to a session.` : `More: ${docsUrl}/costs`,
+      rows.length === 0
+        ? `No request in the last ${costDays} days belongs to a session.`
+        : `See the requests of a session: ${appUrl}/activity?session=ID`,
     ],
   }
 }
@@ -162,7 +164,7 @@ function listCache(groups: readonly CacheGroup[], appUrl: string): Result {
     json: uses,
     talk: [
       rows.length === 0
-        ? `No request in the last ${cacheDays} days was long enough to be cached.`
+        ? `No figures about prompt caches in the last ${cacheDays} days. Requests of less than 2,000 bytes and fused answers have none.`
         : `Causes and fixes: ${linksFor(appUrl).docsUrl}/caching`,
     ],
   }

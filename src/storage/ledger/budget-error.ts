@@ -46,8 +46,7 @@ export function budgetError(
     limit: writeBudgetAmount(unit, limit),
     need: writeBudgetAmount(unit, need),
     raise: budget.setBy === 'operator' ? 'ask for a higher limit' : 'raise the budget',
-    // What is not enough now is not enough later either, if the whole budget is not.
-    wayOut: need > limit ? 'Send a shorter request' : `Wait until ${writeReset(resetsMs)}`,
+    wayOut: wayOut(need > limit, isHeld, resetsMs),
   }
   if (!isHeld || heldForMs > longestWaitMs) return new ServiceError('budget_exceeded', { ...facts, words })
   const seconds = Math.min(60, Math.max(1, Math.ceil(heldForMs / 1000)))
@@ -66,6 +65,12 @@ export function spentUntilMs(
   const spent = denyingBudgets(claim, standings).filter(({ isHeld }) => !isHeld)
   if (spent.length === 0) return undefined
   return Math.max(...spent.map(({ budget, standing }) => resetsAtMs(budget, standing, nowMs)))
+}
+
+/** What the caller can do. What is not enough now is not enough later either, if the whole budget is not. */
+function wayOut(isTooLarge: boolean, isHeld: boolean, resetsMs: number): string {
+  if (isTooLarge) return 'Send a shorter request'
+  return isHeld ? 'Wait until running requests end' : `Wait until ${writeReset(resetsMs)}`
 }
 
 function denyingBudgets(claim: BudgetClaim, standings: readonly BudgetStanding[]): readonly Denying[] {

@@ -48,13 +48,13 @@ export function budgetFields({ keys, profiles, nowMs }: BudgetChoices, form: For
     ['usd', 'US dollars'],
     ['tokens', 'Tokens'],
   ] as const
-  return html`${select('scope', 'What it counts', scopes, form.text('scope'))}
-  ${select('window', 'Period', windows, form.text('window') || 'month')}
+  return html`${select('scope', 'Applies to', scopes, form.text('scope'))}
+  ${select('window', 'Window', windows, form.text('window') || 'month')}
   ${select('unit', 'Unit', units, form.text('unit') || 'usd')}
   ${field({
     name: 'amount',
     label: 'Limit',
-    hint: 'A sliding period always covers the most recent hours or days. Other periods start at fixed times in UTC. If you already have a budget for the same requests, period, and unit, this limit replaces its limit.',
+    hint: 'A sliding window always covers the most recent hours or days. Other windows start at fixed times in UTC. If you already have a budget for the same requests, window, and unit, this limit replaces its limit.',
     value: form.text('amount'),
     maxCharacters: 20,
     problem: code === undefined ? undefined : problems[code],

@@ -138,7 +138,7 @@ function costText({ cost, state }: RequestRecord): Html | string {
   if (cost === undefined) return html`unknown · <a href="/docs/costs#why-a-cost-is-unknown">why</a>`
   const savings = describeSavings(cost)
   return html`${describeCost(cost)}${savings === undefined ? '' : `, ${savings}`}${
-    cost.prices === undefined ? '' : html` <span class="faint">(prices as of ${cost.prices})</span>`
+    cost.prices === undefined ? '' : html` <span class="faint">(price version ${cost.prices})</span>`
   }`
 }
 

@@ -85,9 +85,9 @@ async function showUsage(visit: AccountVisit): Promise<Response> {
   const names = buildNames(keys, upstreams, deps.backends)
   return page(visit, {
     title: 'Usage',
-    lead: html`Your requests, tokens, and remaining monthly quota. To see individual requests, open
+    lead: html`Your requests, tokens, costs, and remaining monthly quota. To see individual requests, open
       <a href="/activity">Activity</a>.`,
-    summary: 'Your requests, tokens, and remaining monthly quota.',
+    summary: 'Your requests, tokens, costs, and remaining monthly quota.',
     body: html`${isWhole ? '' : onlyNote(span, names)}
       ${isWhole ? html`<div class="cards">${monthCard(usage, nowMs)} ${totals(groups, span)}</div>` : totals(groups, span)}
       ${isWhole && budgets.length > 0 ? budgetsCard(budgets, keys) : ''}
