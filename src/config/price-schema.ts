@@ -44,7 +44,9 @@ export const usdPerMillion = group({
     ...rates,
   })
     .optional()
-    .describe('Prices of all tokens of requests with long input. Default: the usual prices.'),
+    .describe(
+      'Prices of all tokens of requests with long input. Default: the published surcharge on the usual prices, if there is one.',
+    ),
   service_tiers: map(/^[a-z_]{1,32}$/, 'the name of a service tier, such as flex', multiplier, 16)
     .optional()
     .describe(

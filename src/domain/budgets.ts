@@ -63,6 +63,10 @@ export function addAmounts(a: Amounts, b: Amounts): Amounts {
   return { nanoUsd: a.nanoUsd + b.nanoUsd, tokens: a.tokens + b.tokens }
 }
 
+export function subtractAmounts(a: Amounts, b: Amounts): Amounts {
+  return { nanoUsd: a.nanoUsd - b.nanoUsd, tokens: a.tokens - b.tokens }
+}
+
 /** What a request may use at most, and which budgets it must fit (contract 46.3). */
 export interface BudgetClaim {
   /** Those that apply to the request. */

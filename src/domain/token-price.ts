@@ -124,8 +124,8 @@ export function cacheSavings(usage: CountedUsage | undefined, price: TokenPrice 
 }
 
 /**
- * The highest cost of a call with at most so many tokens, on any usual tier: for reservations and limits. Counts each
- * input token at the dearest input rate, because the provider decides what it writes to a cache. `isWithoutAudio`: neither
+ * The highest cost of a call with at most so many tokens, on one service tier, in the most expensive region. Counts each
+ * input token at the highest input rate, because the provider decides what it writes to a cache. `isWithoutAudio`: neither
  * input nor output can be audio.
  */
 export function worstCost(

@@ -85,6 +85,23 @@ export interface UpstreamTest {
   readonly ms: number
 }
 
+/** Outcomes of calls that no provider has begun to answer. */
+const unbilled: ReadonlySet<AttemptOutcome> = new Set([
+  'rejected_credentials',
+  'rejected_content',
+  'context_too_long',
+  'not_capable',
+  'not_found',
+  'not_sent',
+  'rate_limited',
+  'unreachable',
+])
+
+/** Whether a provider may have begun to work on a call of which it sent no status (contract 42.8, 46.5). */
+export function mayBeBilled({ outcome, status }: Pick<Attempt, 'outcome' | 'status'>): boolean {
+  return status === undefined && !unbilled.has(outcome)
+}
+
 /** A capability that a request may need and that some backends lack. */
 export type Need = 'images' | 'audio' | 'files' | 'tools' | 'structured_outputs'
 

@@ -1,9 +1,9 @@
-import { addAmounts, type Amounts, noAmounts } from '../../domain/budgets.ts'
+import { addAmounts, type Amounts, noAmounts, subtractAmounts } from '../../domain/budgets.ts'
 import type { Usage } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Picodollars } from '../../domain/money.ts'
 import { costOf } from '../../domain/token-price.ts'
-import { UpstreamError } from '../../domain/upstream.ts'
+import { mayBeBilled, UpstreamError } from '../../domain/upstream.ts'
 import type { Backend, CallGrant, HeldBudgets } from '../ports.ts'
 import type { CallBill, CutAnswer } from './call-bill.ts'
 import { dearestCost, inNanodollars, possibleTiers, type PricedCall } from './dearest-cost.ts'
@@ -31,6 +31,8 @@ interface OpenCall {
   readonly input: InputBound
   readonly bill: CallBill
   readonly worst: Amounts
+  /** What it took of the worst case until now: all of it, unless the budgets are still asked for the rest. */
+  held: Amounts
   /** Of the worst case: nanodollars for each token of its output. */
   readonly nanoPerToken: number
   /** Monotonic milliseconds. */
@@ -55,6 +57,8 @@ export class RequestSpending {
   /** Held, and not needed by any call. */
   #left: Amounts
   readonly #calls: OpenCall[] = []
+  /** Calls that ended, perhaps before they were granted. */
+  readonly #ended = new Set<CallBill>()
 
   constructor(held: HeldBudgets, request: HeldRequest) {
     this.#held = held
@@ -108,28 +112,28 @@ export class RequestSpending {
 
   /** A call has ended, answered or with an error. One that its provider rejected or did not get costs nothing. */
   ended(bill: CallBill, error: unknown): void {
+    this.#ended.add(bill)
     const call = this.#calls.find((one) => one.bill === bill)
     if (call === undefined) return
     call.endedMs = this.#request.monotonicMs()
-    if (bill.isAccepted || !(bill.isFree || isUnbilled(error))) return
-    this.#drop(bill)
-    this.#left = addAmounts(this.#left, call.worst)
+    if (!bill.isAccepted && (bill.isFree || isUnbilled(error))) this.#drop(call)
   }
 
   /** @throws UpstreamError `not_sent` if the budgets do not allow the call */
   #begin(backend: Backend, input = this.#request.input, bill: CallBill): void | Promise<void> {
+    if (this.#ended.has(bill)) throw new UpstreamError('not_sent')
     // The call was granted before, and is checked once more.
     if (this.#calls.some((call) => call.bill === bill)) return undefined
     const { worst, nanoPerToken } = this.#worstOf(backend, input)
-    const nanoUsd = Math.max(0, worst.nanoUsd - this.#left.nanoUsd)
-    const tokens = Math.max(0, worst.tokens - this.#left.tokens)
-    this.#left = {
-      nanoUsd: Math.max(0, this.#left.nanoUsd - worst.nanoUsd),
-      tokens: Math.max(0, this.#left.tokens - worst.tokens),
+    const held = {
+      nanoUsd: Math.min(worst.nanoUsd, this.#left.nanoUsd),
+      tokens: Math.min(worst.tokens, this.#left.tokens),
     }
+    this.#left = subtractAmounts(this.#left, held)
     const { monotonicMs } = this.#request
-    this.#calls.push({ backend, input, bill, worst, nanoPerToken, startedMs: monotonicMs(), endedMs: undefined })
-    if (nanoUsd > 0 || tokens > 0) return this.#takeMore(bill, worst, { nanoUsd, tokens })
+    const call = { backend, input, bill, worst, held, nanoPerToken, startedMs: monotonicMs(), endedMs: undefined }
+    this.#calls.push(call)
+    if (held.nanoUsd < worst.nanoUsd || held.tokens < worst.tokens) return this.#takeMore(call)
   }
 
   /**
@@ -160,34 +164,33 @@ export class RequestSpending {
     const limit = Math.max(usage.outputTokens, outputTokens * answers)
     return {
       ...usage,
-      inputTokens: Math.max(usage.inputTokens, media),
+      inputTokens: Math.min(usage.inputTokens + media, Math.max(usage.inputTokens, inputAt(input, backend))),
       outputTokens: Math.min(written, limit),
     }
   }
 
-  async #takeMore(bill: CallBill, worst: Amounts, missing: Amounts): Promise<void> {
+  /** Takes the rest of a call's worst case from the budgets. The call may end meanwhile. */
+  async #takeMore(call: OpenCall): Promise<void> {
+    const missing = subtractAmounts(call.worst, call.held)
     let taken = false
     try {
       taken = await this.#held.more(missing)
     } catch (cause) {
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
     } finally {
-      if (!taken) this.#drop(bill)
+      if (!taken) this.#drop(call)
+      else if (this.#calls.includes(call)) call.held = call.worst
+      else this.#left = addAmounts(this.#left, missing)
     }
-    if (taken) return
-    this.#left = addAmounts(this.#left, {
-      nanoUsd: worst.nanoUsd - missing.nanoUsd,
-      tokens: worst.tokens - missing.tokens,
-    })
-    throw new UpstreamError('not_sent')
+    if (!taken) throw new UpstreamError('not_sent')
   }
 
-  /** A call that is not sent, or for which nothing is due. */
-  #drop(bill: CallBill): void {
-    this.#calls.splice(
-      this.#calls.findIndex((call) => call.bill === bill),
-      1,
-    )
+  /** A call that is not sent, or for which nothing is due: others can use what it held. */
+  #drop(call: OpenCall): void {
+    const at = this.#calls.indexOf(call)
+    if (at < 0) return
+    this.#calls.splice(at, 1)
+    this.#left = addAmounts(this.#left, call.held)
   }
 
   #worstOf(backend: Backend, bound: InputBound): { readonly worst: Amounts; readonly nanoPerToken: number } {
@@ -222,17 +225,5 @@ function amountOf({ price, hasTier }: CallBill, usage: Usage): Picodollars | und
 }
 
 function isUnbilled(error: unknown): boolean {
-  return error instanceof UpstreamError && (error.status !== undefined || unbilled.has(error.outcome))
+  return error instanceof UpstreamError && !mayBeBilled(error)
 }
-
-/** Outcomes of calls that no provider has begun to answer, even without a status. */
-const unbilled: ReadonlySet<string> = new Set([
-  'rejected_credentials',
-  'rejected_content',
-  'context_too_long',
-  'not_capable',
-  'not_found',
-  'not_sent',
-  'rate_limited',
-  'unreachable',
-])

@@ -10,7 +10,7 @@ import {
   unknownCost,
 } from '../../domain/request-cost.ts'
 import { cacheSavings, costOf, type TokenPrice } from '../../domain/token-price.ts'
-import type { Attempt } from '../../domain/upstream.ts'
+import { type Attempt, mayBeBilled } from '../../domain/upstream.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { CallBill, CutAnswer } from '../budgets/call-bill.ts'
 import type { Lane } from '../lanes/lane.ts'
@@ -18,8 +18,6 @@ import type { CallTarget } from '../ports.ts'
 import { isAbsurd, isTierKnown, usageOf } from './request-usage.ts'
 
 const nothingDue: RequestCost = { amount: 0n, saved: 0n, isEstimated: false }
-/** Outcomes after which a provider may have begun to work, although nothing of an answer arrived. */
-const uncertain: ReadonlySet<string> = new Set(['timeout', 'reset', 'cancelled'])
 
 /**
  * What one call costs. Its input is due once the provider has accepted it with a successful status, and its output as
@@ -134,10 +132,9 @@ export class AttemptBill implements CallBill {
   }
 
   /** The cost of the attempt that ended with this outcome. */
-  costFor({ outcome, status }: Pick<Attempt, 'outcome' | 'status'>): PossibleCost {
+  costFor(attempt: Pick<Attempt, 'outcome' | 'status'>): PossibleCost {
     const { usage, amount } = this
-    if (usage === undefined)
-      return { ...nothingDue, isEstimated: this.#mayCost && status === undefined && uncertain.has(outcome) }
+    if (usage === undefined) return { ...nothingDue, isEstimated: this.#mayCost && mayBeBilled(attempt) }
     const { price } = this.#target
     if (amount === undefined) return unknownCost
     return {

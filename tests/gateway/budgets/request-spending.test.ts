@@ -26,19 +26,22 @@ interface FakeBill extends CallBill {
 
 let nowMs: number
 let rest: number
+/** What the budgets answer. */
+let more: (missing: Amounts) => Promise<boolean>
 let spending: RequestSpending
 
 beforeEach(() => {
   nowMs = 0
   rest = 0
+  more = async ({ nanoUsd }) => {
+    if (nanoUsd > rest) return false
+    rest -= nanoUsd
+    return true
+  }
   spending = new RequestSpending(
     {
       outputTokens: 1_000,
-      more: async ({ nanoUsd }) => {
-        if (nanoUsd > rest) return false
-        rest -= nanoUsd
-        return true
-      },
+      more: (missing) => more(missing),
     },
     {
       amounts: worst,
@@ -145,6 +148,48 @@ test('calls of a fusion are added exactly, with the most that an abandoned one c
   expect(spending.spent()).toEqual({ nanoUsd: 104_000 + worst.nanoUsd, tokens: 41 + worst.tokens })
 })
 
+describe('a call of a fusion that ends while the budgets are asked for its worst case', () => {
+  /** Two calls beyond what is held; the budgets answer the second one with `answer`, after it was canceled. */
+  async function endWhileAsked(answer: Promise<boolean>): Promise<void> {
+    rest = 1e12
+    const running = billOf()
+    await begin(running)
+    const canceled = billOf({ isFree: true })
+    const held = Promise.withResolvers<boolean>()
+    more = () => held.promise
+    const began = begin(canceled).catch((error: unknown) => error)
+    spending.ended(canceled, new UpstreamError('cancelled'))
+    held.resolve(answer)
+    await began
+    more = () => Promise.resolve(false)
+  }
+
+  test.each([
+    ['with yes', () => Promise.resolve(true), 1],
+    ['with no', () => Promise.resolve(false), 0],
+    ['with an error', () => Promise.reject(new Error('database')), 0],
+  ])('never affects another call, and releases exactly what was taken: answered %s', async (_, answer, free) => {
+    await endWhileAsked(answer())
+    expect(spending.spent()).toEqual(worst)
+    const next = billOf()
+    if (free === 0) await expect(begin(next)).rejects.toMatchObject({ outcome: 'not_sent' })
+    else await begin(next)
+    expect(spending.spent().tokens).toBe((1 + free) * worst.tokens)
+    await expect(begin(billOf())).rejects.toMatchObject({ outcome: 'not_sent' })
+  })
+
+  test('takes nothing if it is granted only after its end', async () => {
+    const canceled = billOf({ isFree: true })
+    const given = Promise.withResolvers<void>()
+    const granted = spending.grant(() => given.promise)(backend, undefined, canceled)
+    spending.ended(canceled, new UpstreamError('cancelled'))
+    given.resolve()
+    await expect(granted).rejects.toMatchObject({ outcome: 'not_sent' })
+    await begin(billOf())
+    expect(spending.spent()).toEqual(worst)
+  })
+})
+
 test('an answer that broke off costs what its record says', async () => {
   const bill = billOf({ isStream: true, isAccepted: true, hasContent: true, usage: usage(20, 5, 'estimated') })
   await begin(bill)
@@ -203,10 +248,10 @@ describe('an answer that broke off before its provider counted', () => {
   const cut = { hasInput: false, effort: undefined, countsReasoning: false }
   const reasoning = { capabilities: { reasoning: true } } as const
 
-  test('counts images and files as admission does, unless the provider counted the input', async () => {
-    expect(await tokensOf({ images: 2 }, cut)).toBe(12_000 + 5)
-    expect(await tokensOf({ media: 300_000, contextWindow: 128_000 }, cut)).toBe(12_005 + 128_000 + 5)
-    expect(await tokensOf({ images: 2 }, { ...cut, hasInput: true })).toBe(140_010 + 25)
+  test('counts images and files as admission does in addition to text, unless the provider counted the input', async () => {
+    expect(await tokensOf({ images: 2 }, cut)).toBe(20 + 12_000 + 5)
+    expect(await tokensOf({ media: 300_000, contextWindow: 128_000 }, cut)).toBe(12_025 + 128_000 + 5)
+    expect(await tokensOf({ images: 2 }, { ...cut, hasInput: true })).toBe(140_030 + 25)
   })
 
   test.each([

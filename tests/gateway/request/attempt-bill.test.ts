@@ -5,7 +5,7 @@ import type { CallTarget } from '../../../src/gateway/ports.ts'
 import { AttemptBill } from '../../../src/gateway/request/attempt-bill.ts'
 import { ManualClock } from '../manual-clock.ts'
 
-test.each(['timeout', 'reset', 'cancelled'] as const)(
+test.each(['timeout', 'reset', 'cancelled', 'broken'] as const)(
   'after %s, the cost is only uncertain if the provider had not rejected the call (contract 42.8)',
   (outcome) => {
     const bill = new AttemptBill({} as CallTarget, new ManualClock(), { stream: false, conversation: undefined })

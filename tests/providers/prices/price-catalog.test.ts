@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { operatorsPrice } from '../../../src/domain/model-price.ts'
 import { openPriceCatalog } from '../../../src/providers/prices/price-catalog.ts'
 import { publishedPrices } from '../../../src/providers/prices/published-prices.ts'
 
@@ -51,4 +52,30 @@ test('a model without a published price has the stated one, and otherwise none',
     longContext: [{ above: 200_000, rates: { input: 200_000, output: 600_000 } }],
     tiers: { flex: 350 },
   })
+})
+
+test('published prices of long input, regions, and cached audio keep their ratio to what the operator states', () => {
+  const published = { rates: { input: 100, output: 400, cacheRead: 10, audioInput: 800, audioCacheRead: 20 } }
+  const long = { input: 200, output: 600, cacheRead: 20 }
+  const price = operatorsPrice(
+    { input: 0.000_05, output: 0.000_1, cachedInput: 0.000_02 },
+    { ...published, longContext: [{ above: 200_000, rates: long }], regions: { us: 1_100 } },
+  )
+  expect(price.rates).toEqual({ input: 50, output: 100, cacheRead: 20, audioInput: 400, audioCacheRead: 10 })
+  expect(price.longContext).toEqual([
+    { above: 200_000, rates: { input: 100, output: 150, cacheRead: 40, audioInput: 800, audioCacheRead: 20 } },
+  ])
+  expect(price.regions).toEqual({ us: 1_100 })
+  const free = operatorsPrice({ input: 0, output: 0 }, { ...published, longContext: [{ above: 1, rates: long }] })
+  expect(Object.values(free.longContext![0]!.rates)).toEqual([0, 0, 0, 0, 0])
+})
+
+test('a long request at a stated price costs as much more as at the published one', () => {
+  const sonnet = { vendor: 'anthropic', model: 'claude-sonnet-4-5' } as const
+  const catalog = openPriceCatalog([])
+  const usual = catalog.priceOf(sonnet)!.at(now)
+  const stated = catalog.priceOf(sonnet, { input: 2.7, output: 13.5 })!.at(now)
+  expect(usual.longContext?.[0]!.rates.input).toBeGreaterThan(usual.rates.input)
+  expect(stated.longContext?.[0]!.rates.input).toBe(0.9 * usual.longContext![0]!.rates.input)
+  expect(stated.regions).toEqual(usual.regions)
 })
