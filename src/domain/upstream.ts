@@ -98,7 +98,7 @@ const unbilled: ReadonlySet<AttemptOutcome> = new Set([
 ])
 
 /** Whether a provider may have begun to work on a call of which it sent no status (contract 42.8, 46.5). */
-export function mayBeBilled({ outcome, status }: Pick<Attempt, 'outcome' | 'status'>): boolean {
+export function mayBeBilled({ outcome, status }: Pick<Attempt | UpstreamError, 'outcome' | 'status'>): boolean {
   return status === undefined && !unbilled.has(outcome)
 }
 

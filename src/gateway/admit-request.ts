@@ -9,7 +9,7 @@ import type { RelayRules } from '../formats/relay.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { errorName } from '../runtime/describe-bug.ts'
 import type { SealingKey } from '../runtime/sealer.ts'
-import { callGrant } from './auth/call-grant.ts'
+import { assertSameCaller, callGrant } from './auth/call-grant.ts'
 import { assertProfileAllowed } from './auth/key-limits.ts'
 import { budgetedFor, mayHaveBudgets } from './budgets/budgeted-request.ts'
 import { cacheContext } from './cache/provider-cache.ts'
@@ -53,10 +53,23 @@ export interface AdmittedRequest {
 }
 
 /**
- * Makes the last checks of a request, and admits it in the form in which it can be sent. Synchronous if no budget counts
- * the request and its account's counters are in memory. @throws ServiceError
+ * Makes the last checks of a request, and admits it in the form in which it can be sent, within the plan, limits, and budgets
+ * of now. Synchronous if no budget counts the request and its account's counters are in memory. @throws ServiceError
  */
 export function admitRequest(
+  deps: AdmitDeps,
+  principal: Principal,
+  served: ServedRequest,
+  session: SessionTurn | undefined,
+  plan: AnswerPlan | undefined,
+): AdmittedRequest | Promise<AdmittedRequest> {
+  const now = principalOfNow(principal, served.profile.id)
+  return now instanceof Promise
+    ? now.then((one) => checkAndAdmit(deps, one, served, session, plan))
+    : checkAndAdmit(deps, now, served, session, plan)
+}
+
+function checkAndAdmit(
   deps: AdmitDeps,
   principal: Principal,
   { profile, request: given, conversation, backends: served }: ServedRequest,
@@ -105,7 +118,8 @@ async function admitBudgeted(
     calls,
     nowMs: deps.clock.nowMs(),
   })
-  if (budgeted === undefined) return admitChecked(deps, checked, undefined)
+  if (budgeted === undefined)
+    return admitChecked(deps, { ...checked, principal: await principalOfNow(principal, profile.id) }, undefined)
   const able = isFused ? checked : { ...checked, backends: budgeted.backends }
   const admitted = await admitChecked(deps, able, budgeted.claim)
   return { ...admitted, ...(await budgeted.prepare(admitted, deps)) }
@@ -126,29 +140,30 @@ function admitChecked(
     return { request, conversation, opening, backends, doubtful, admission, written }
   }
   const reading = askLedger(deps, () => deps.ledger.prepare?.(accountId, claim !== undefined))
+  const admit = ({ plan, limits }: Principal): Admission | Promise<Admission> =>
+    askLedger(deps, () => deps.ledger.admit(opening, plan, limits?.rate, claim))
+  // A request without budgets has waited for nothing else since its key was checked.
   const found =
-    reading === undefined
-      ? admitValid(deps, principal, opening, claim)
-      : reading.then(() => admitValid(deps, principal, opening, claim))
+    reading === undefined && claim === undefined
+      ? admit(principal)
+      : Promise.resolve(reading)
+          .then(() => principalOfNow(principal, profile.id))
+          .then(admit)
   return found instanceof Promise ? found.then(entered) : entered(found)
 }
 
 /**
- * Admits a request whose key is still valid, within its limits of now. What was waited for since it was authenticated, such as
- * its body or the store, can have taken longer than a key may be trusted (contract 3.11, 3.13). @throws ServiceError
+ * The caller, whose key is still valid. What was waited for since it was authenticated, such as the body or the store, can have
+ * taken longer than a key may be trusted (contract 3.11, 3.13). @throws ServiceError
  */
-function admitValid(
-  deps: AdmitDeps,
-  principal: Principal,
-  opening: RequestOpening,
-  claim: BudgetClaim | undefined,
-): Admission | Promise<Admission> {
-  const admit = ({ plan, limits }: Principal): Admission | Promise<Admission> => {
-    if (limits !== undefined && limits !== principal.limits) assertProfileAllowed(limits, opening.profile)
-    return askLedger(deps, () => deps.ledger.admit(opening, plan, limits?.rate, claim))
+function principalOfNow(before: Principal, profile: string): Principal | Promise<Principal> {
+  const allowed = (now: Principal): Principal => {
+    assertSameCaller(now, before)
+    if (now.limits !== undefined && now.limits !== before.limits) assertProfileAllowed(now.limits, profile)
+    return now
   }
-  const now = principal.recheck()
-  return now instanceof Promise ? now.then(admit) : admit(now)
+  const now = before.recheck()
+  return now instanceof Promise ? now.then(allowed) : allowed(now)
 }
 
 /** @throws ServiceError as `Ledger.admit`, and `record_unavailable` */

@@ -30,6 +30,15 @@ test('a request is admitted within the limits that its key has by then (contract
   gateway.backends[0]!.head(400)
 })
 
+test('a request is admitted within the budgets that its key has by then (contract 46.1)', async () => {
+  const gateway = new FakeGateway(['openai-chat'])
+  const kind = { scope: 'account', subject: '', unit: 'usd', window: 'month', rolling: false } as const
+  const budget = { ...kind, id: 'bud_1', accountId: 'acc_1', limit: 1, setBy: 'account', createdAtMs: 0 } as const
+  gateway.recheck = (principal) => ({ ...principal, budgets: [budget] })
+  await expect(gateway.answer('openai-chat', body)).rejects.toMatchObject({ code: 'budget_price_unknown' })
+  expect(gateway.admitted).toBe(0)
+})
+
 test('the key is checked after the counters were read, however long that takes', async () => {
   const gateway = new FakeGateway(['openai-chat'])
   const reading = Promise.withResolvers<undefined>()

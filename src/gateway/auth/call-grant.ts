@@ -15,14 +15,14 @@ export function callGrant(principal: Principal, backends: Backends): CallGrant {
   }
 }
 
-function grantAs(
-  now: Principal,
-  { accountId, keyId }: Principal,
-  backends: Backends,
-  backend: Backend,
-): void | Promise<void> {
-  if (now.accountId !== accountId || now.keyId !== keyId) throw new ServiceError('key_inactive')
-  const serves = backends.stillServes(backend, accountId)
+/** A key never belongs to somebody else than before. @throws ServiceError `key_inactive` */
+export function assertSameCaller(now: Principal, before: Principal): void {
+  if (now.accountId !== before.accountId || now.keyId !== before.keyId) throw new ServiceError('key_inactive')
+}
+
+function grantAs(now: Principal, before: Principal, backends: Backends, backend: Backend): void | Promise<void> {
+  assertSameCaller(now, before)
+  const serves = backends.stillServes(backend, now.accountId)
   return serves instanceof Promise ? serves.then(assertServes) : assertServes(serves)
 }
 
