@@ -2,14 +2,15 @@ import { type Kysely, sql } from 'kysely'
 import type { BudgetQueries } from '../accounts/ports.ts'
 import {
   type Budget,
-  type BudgetHold,
   type BudgetScope,
   type BudgetSetter,
   type BudgetUnit,
   type BudgetWindow,
+  isAmount,
   isSameKind,
 } from '../domain/budgets.ts'
 import { defineStore } from './define-store.ts'
+import { readHolds } from './ledger/lost-holds.ts'
 import { change } from './revision.ts'
 import type { BudgetRow, Tables } from './schema/schema.ts'
 
@@ -72,7 +73,7 @@ export const budgetStore = defineStore<BudgetQueries>({
       .where('account_id', '=', accountId)
       .where('holds', 'is not', null)
       .execute()
-    const holds = running.flatMap((row) => JSON.parse(row.holds!) as readonly BudgetHold[])
+    const holds = running.flatMap((row) => readHolds(row.holds!)).filter(({ amount }) => isAmount(amount))
     return [
       ...rows.map((row) => ({ budgetId: row.budget_id, bucketMs: row.bucket_ms, spent: row.spent, held: 0 })),
       ...holds.map(({ budgetId, bucketMs, amount }) => ({ budgetId, bucketMs, spent: 0, held: amount })),

@@ -19,8 +19,8 @@ export type MarkStyle = NonNullable<Dialect['cacheMarks']>
 
 /** The first model with marks: before it, OpenAI's models cache every prefix and reject marks. */
 const firstMarked = 5.06
-/** Azure writes 3.5 as 35. */
-const gptVersion = /gpt-(?!35)(\d{1,2})(?:\.(\d{1,2}))?/
+/** Names of deployments at Azure contain no period: 4.1 is 41. */
+const gptVersion = /gpt-(\d)\.?(\d{1,2})?/
 /** Content that takes a mark in the request of either format. */
 const markable = new Set<Json | undefined>(['image_url', 'input_image', 'file', 'input_file'])
 
@@ -30,7 +30,7 @@ export function markStyle({ cacheMarks, refusedFields }: Dialect, model: string)
   return (cacheMarks === 'cache_control' ? /claude/i.test(model) : isMarkedGpt(model)) ? cacheMarks : undefined
 }
 
-/** Whether an OpenAI model stores prompts at marks only. */
+/** Whether an OpenAI model accepts cache marks. */
 export function isMarkedGpt(model: string): boolean {
   const [, major = '0', minor = '0'] = gptVersion.exec(model.toLowerCase()) ?? []
   return Number(major) + Number(minor) / 100 >= firstMarked

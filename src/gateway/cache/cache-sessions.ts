@@ -165,7 +165,7 @@ export class CacheSessions implements AsyncDisposable {
     const { began, wentOn } = table.openings(accountId, openingOf(prompt))
     /** What the session was when this turn was answered, and what it is since then. */
     let base: SessionBranches = []
-    let answered: SessionBranches = []
+    let answered: SessionBranches | undefined
     return new SessionTurn({
       session,
       prompt,
@@ -179,8 +179,10 @@ export class CacheSessions implements AsyncDisposable {
           const now = table.get(accountId, session.digest)?.branches
           const from = now === before ? continued : findContinued(now ?? [], prompt)
           base = now ?? []
+          const isFirst = answered === undefined
           answered = withAnswer(base, prompt, answer, from)
           save(answered)
+          if (!isFirst) return
           if (!isContinuing) table.began(accountId, openingOf(prompt))
           else if (from !== undefined && isSecondTurn(from, prompt)) table.wentOn(accountId, openingOf(prompt))
         },
@@ -188,10 +190,11 @@ export class CacheSessions implements AsyncDisposable {
           const whole = digestPrompt(request, conversation, [])
           const corrected = withAnswer(base, whole, answer, findContinued(base, whole))
           const now = table.get(accountId, session.digest)?.branches
-          const [mine] = answered
+          const mine = answered?.[0]
           if (now === answered) save(corrected)
           // Other conversations of the session went on meanwhile.
-          else if (now?.includes(mine!)) save(now.map((one) => (one === mine ? corrected[0]! : one)))
+          else if (mine !== undefined && now?.includes(mine))
+            save(now.map((one) => (one === mine ? corrected[0]! : one)))
           return { prompt: whole, continued: findContinued(before ?? [], whole) }
         },
         reported(prompt, domain, report) {

@@ -42,7 +42,7 @@ export interface Turn {
   readonly comparesPrices: boolean
 }
 
-/** What a move costs and gains, US dollars. A positive sum means that staying is cheaper. */
+/** What a move costs and gains, US dollars: staying is cheaper if the first two are more than the others together. */
 export interface MoveCost {
   readonly moves: boolean
   /** For computing again what the other cache holds. */

@@ -17,7 +17,7 @@ const fiveMinutesMs = hourMs / 12
 const maxEntries = 100_000
 
 interface Entry {
-  readonly lifetimeMs: number
+  lifetimeMs: number
   readonly visibleMs: number
   expiresMs: number
 }
@@ -65,9 +65,10 @@ export class AnthropicCache implements SimulatedCache {
       if (ends[at]! < this.#options.minimum) continue
       const lifetimeMs = isHour ? hourMs : fiveMinutesMs
       const known = this.#entries.get(digests[at]!)
-      if (known !== undefined && known.expiresMs > nowMs)
+      if (known !== undefined && known.expiresMs > nowMs) {
+        known.lifetimeMs = Math.max(known.lifetimeMs, lifetimeMs)
         known.expiresMs = Math.max(known.expiresMs, nowMs + lifetimeMs)
-      else
+      } else
         this.#entries.setLast(digests[at]!, {
           lifetimeMs,
           visibleMs: nowMs + firstByteMs,
@@ -94,7 +95,7 @@ export class AnthropicCache implements SimulatedCache {
       for (let block = at; block > Math.max(longest, at - lookback); block -= 1) {
         const entry = block < 0 ? undefined : this.#entries.get(digests[block]!)
         if (entry === undefined || entry.expiresMs <= nowMs || entry.visibleMs > nowMs) continue
-        entry.expiresMs = nowMs + entry.lifetimeMs
+        entry.expiresMs = Math.max(entry.expiresMs, nowMs + entry.lifetimeMs)
         longest = block
         break
       }

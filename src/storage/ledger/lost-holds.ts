@@ -16,8 +16,8 @@ export function bookedOfLost(
   return { booked: bookedOf(holds, undefined), isSound }
 }
 
-/** Those that name a bucket of a budget. */
-function readHolds(text: string): readonly BudgetHold[] {
+/** Those that name a bucket of a budget. A damaged text has none (contract 46.19). */
+export function readHolds(text: string): readonly BudgetHold[] {
   try {
     const holds: unknown = JSON.parse(text)
     if (!Array.isArray(holds)) return []

@@ -30,3 +30,18 @@ test.each([
 ])('a prompt for GPT-5 with %s is stored for %i ms', (body, ms) => {
   expect(cacheLifetimeMs(gpt, Buffer.from(body))).toBe(ms)
 })
+
+test.each([
+  ['gpt-5.6', true],
+  ['gpt-5.10-mini', true],
+  ['openai/gpt-6', true],
+  ['gpt-56', true],
+  ['gpt-5', false],
+  ['gpt-5.1-2025-11-13', false],
+  ['gpt-41-mini', false],
+  ['gpt-35-turbo', false],
+  ['gpt-4-0613', false],
+  ['gpt-4o', false],
+])('a model named %s accepts marks: %s', (model, isMarked) => {
+  expect(cacheLifetimeMs({ ...gpt, model }, Buffer.from('{}'))).toBe(isMarked ? hourMs / 2 : fiveMinutes)
+})

@@ -49,6 +49,18 @@ class OneSession {
     return turn!
   }
 
+  /** How many turns each conversation had. */
+  async turns(): Promise<readonly number[]> {
+    await this.#sessions[Symbol.asyncDispose]()
+    return readState(this.#saved.at(-1)!.state)!.map(({ turns }) => turns)
+  }
+
+  /** Another backend answers a turn, because the first one broke off. */
+  rescue(turn: SessionTurn): void {
+    const other = { ...backend, id: 'c2', issuer: 'another' }
+    turn.answeredBy({ target: other, startedMs: this.#clock.monotonicMs() }, [backend, other], true)
+  }
+
   /** The cache of each conversation, as stored; the one that was answered last is first. */
   async holders(): Promise<readonly Holder[]> {
     await this.#sessions[Symbol.asyncDispose]()
@@ -118,6 +130,18 @@ function questionsOf(count: number, customer: number, asked = 10_001): JsonObjec
   const messages = Array.from({ length: count }, (_, index) => [user(`${about(asked)}Question ${index}`), assistant])
   return turnOf(messages.flat().slice(0, -1), { system: about(customer) })
 }
+
+test('an answer that another backend continues is one turn', async () => {
+  const session = new OneSession()
+  session.rescue(await session.answer(turnOf([user('One')])))
+  expect(await session.turns()).toEqual([1])
+  const second = await session.answer(turnOf([user('One'), assistant, user('Two')]))
+  expect(second.continuation).toMatchObject({ isSeen: true, began: 1, wentOn: 0 })
+  session.rescue(second)
+  expect(await session.turns()).toEqual([2])
+  const third = await session.answer(turnOf([user('One'), assistant, user('Two'), assistant, user('Three')]))
+  expect(third.continuation).toMatchObject({ began: 1, wentOn: 1 })
+})
 
 test('a prompt that changed in place is compared from then on, even if another turn was answered meanwhile', async () => {
   const session = new OneSession()

@@ -11,6 +11,7 @@ import { openSqliteLedger, type SqliteLedger } from '../../../src/storage/ledger
 import { LedgerUnavailable } from '../../../src/storage/ledger/ledger-unavailable.ts'
 import type { Tables } from '../../../src/storage/schema/schema.ts'
 import { databasePath } from '../../../src/storage/sqlite/connect-sqlite.ts'
+import { createStore } from '../../../src/storage/store.ts'
 import { openEmptySqlite } from '../../empty-database.ts'
 import { startReusedThread } from '../../reused-threads.ts'
 import { someBudget } from '../../some-budget.ts'
@@ -73,6 +74,19 @@ describe('one request that cannot be stored fails alone (contract 46.19)', () =>
       const other = await admit('req_9', 'acc_2')
       await other.durable()
       expect(await rows()).toEqual([{ id: 'req_9', state: 'open' }])
+    },
+  )
+
+  test.each(['{', 'null', '[null]', '[{"budgetId":"bud_1","bucketMs":0,"amount":-5}]'])(
+    'damaged holds, such as %s, hide nothing else that an account spent',
+    async (holds) => {
+      const admissions = [await admit('req_1', 'acc_1', claim), await admit('req_2', 'acc_1', claim)]
+      admissions[0]!.settle(answered, 'done', { nanoUsd: 7, tokens: 0 })
+      await ledger.flush()
+      await db.updateTable('requests').set({ holds }).where('id', '=', 'req_2').execute()
+      const found = await createStore(db).readBudgetSpending('acc_1', 0)
+      expect(found).toMatchObject([{ budgetId: 'bud_1', spent: 7, held: 0 }])
+      admissions[1]!.settle(answered, 'none', { nanoUsd: 0, tokens: 0 })
     },
   )
 
