@@ -1,6 +1,6 @@
-import { type BucketCounters, BudgetMeter } from '../domain/budget-meter.ts'
+import { BudgetMeter } from '../domain/budget-meter.ts'
 import { amountOut, budgetLabel, plainState } from '../domain/budget-text.ts'
-import { resetsAtMs } from '../domain/budget-windows.ts'
+import { longestWindowMs, resetsAtMs } from '../domain/budget-windows.ts'
 import {
   type Budget,
   budgetBounds,
@@ -10,14 +10,11 @@ import {
   maxBudgetsPerSetter,
 } from '../domain/budgets.ts'
 import type { JsonObject } from '../domain/json.ts'
-import { dayMs } from '../runtime/durations.ts'
 import { idMinter } from '../runtime/ids.ts'
 import { AccountsError } from './accounts-error.ts'
 import { auditRecord, type AccountsDeps } from './control-plane.ts'
 import type { AccountStore, BudgetQueries } from './ports.ts'
 
-/** Longer than any window with its oldest bucket. */
-const longestWindowMs = 32 * dayMs
 /** How often setting a budget is repeated if somebody else sets or removes the same one at that moment. */
 const maxTries = 3
 
@@ -112,12 +109,12 @@ export async function budgetStates(
 ): Promise<readonly BudgetState[]> {
   const budgets = await store.listBudgets(accountId)
   if (budgets.length === 0) return []
-  const counters = await store.readBudgetSpending(accountId, nowMs - longestWindowMs)
-  return budgets.map((budget) => budgetState(budget, counters, nowMs))
+  const meter = new BudgetMeter(await store.readBudgetSpending(accountId, nowMs - longestWindowMs))
+  return budgets.map((budget) => budgetState(budget, meter, nowMs))
 }
 
-function budgetState(budget: Budget, counters: readonly BucketCounters[], nowMs: number): BudgetState {
-  const standing = new BudgetMeter(counters).standing(nowMs, budget)
+function budgetState(budget: Budget, meter: BudgetMeter, nowMs: number): BudgetState {
+  const standing = meter.standing(nowMs, budget)
   const { spent, held } = standing
   const left = Math.max(0, budget.limit - spent - held)
   return { budget, spent, held, left, resetsAtMs: resetsAtMs(budget, standing, nowMs) }

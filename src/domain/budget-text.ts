@@ -1,4 +1,3 @@
-import { counted } from '../runtime/counted.ts'
 import {
   nanoPerUsd,
   type Budget,
@@ -48,14 +47,14 @@ function prefixOf(budget: Pick<Budget, 'window' | 'rolling' | 'setBy'>): string 
   return `${budget.setBy === 'operator' ? 'The operator’s' : 'The'} ${windowName(budget)} budget`
 }
 
-/** An amount as in `12.5 USD`, with at most six decimals, or `3,000 tokens`. */
+/** An amount as in `12.50 USD`, with at most six decimals, or `3,000 tokens`. */
 export function writeBudgetAmount(unit: BudgetUnit, amount: number): string {
-  return unit === 'tokens' ? counted(amount, 'token') : `${writeBudgetNumber(unit, amount)} USD`
+  return `${writeBudgetNumber(unit, amount)} ${unit === 'tokens' ? (amount === 1 ? 'token' : 'tokens') : 'USD'}`
 }
 
 /** The same without the unit. */
 export function writeBudgetNumber(unit: BudgetUnit, amount: number): string {
-  return unit === 'tokens' ? String(amount) : writeNanoUsd(amount)
+  return unit === 'tokens' ? amount.toLocaleString('en') : writeNanoUsd(amount)
 }
 
 /** Nanodollars as US dollars: at least two decimals, and at most six. What is less than a millionth counts as one. */

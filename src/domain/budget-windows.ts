@@ -12,6 +12,9 @@ export const rollingWindows: Readonly<Record<BudgetWindow, { readonly lengthMs: 
     month: { lengthMs: 30 * dayMs, bucketMs: 6 * hourMs },
   }
 
+/** Longer than any window with its oldest bucket. */
+export const longestWindowMs = 32 * dayMs
+
 /** Epoch milliseconds: the bucket that is charged at a time, and the oldest one that counts. */
 export interface BucketRange {
   readonly currentMs: number

@@ -2,6 +2,11 @@ import type { AnswerEvent, AssistantPart, Conversation, InputPart, Turn, Usage }
 
 /** Approximate bytes of UTF-8 text per token. */
 export const bytesPerToken = 4
+/** Estimates the tokens of a text by its bytes in UTF-8. */
+export function tokensOfBytes(bytes: number): number {
+  return Math.ceil(bytes / bytesPerToken)
+}
+
 /** Models add a few tokens around each turn and each tool. */
 const tokensPerTurn = 4
 /** Tokens of the largest image that models process without downscaling. */

@@ -5,6 +5,7 @@
 export type Picodollars = bigint
 
 const picodollarsPerDollar = 1_000_000_000_000n
+const picodollarsPerNanodollar = 1_000n
 /** Smaller amounts are not written for people: 0.0001 US dollars. */
 const smallest = 100_000_000n
 /** Longer texts are no amount: a hundred quadrillion dollars. */
@@ -28,6 +29,15 @@ export function fromDollars(dollars: unknown, mostDollars = 1_000_000): Picodoll
   if (shift >= 0) return digits * 10n ** BigInt(shift)
   const divisor = 10n ** BigInt(-shift)
   return (digits + divisor - 1n) / divisor
+}
+
+/** A nanodollar is 10⁻⁹ US dollars. Rounded up. */
+export function inNanodollars(amount: Picodollars): number {
+  return Number((amount + picodollarsPerNanodollar - 1n) / picodollarsPerNanodollar)
+}
+
+export function fromNanodollars(nanodollars: number): Picodollars {
+  return BigInt(nanodollars) * picodollarsPerNanodollar
 }
 
 /** An amount in US dollars as a number, to show it or compare it with other measurements; not for sums. */

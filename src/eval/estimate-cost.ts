@@ -43,13 +43,13 @@ interface Step {
 /** Estimates the calls and cost of an evaluation before any call is made. */
 export function estimateCost({ members, questions, preset }: CostEstimateOptions): CostEstimate {
   const sums = { typical: { calls: 0, usd: 0 }, most: { calls: 0, usd: 0 } }
-  const dearest = members.reduce((worst, member) => (usdOf(member, 1, 1) > usdOf(worst, 1, 1) ? member : worst))
+  const mostExpensive = members.reduce((worst, member) => (usdOf(member, 1, 1) > usdOf(worst, 1, 1) ? member : worst))
   const add = (sum: { calls: number; usd: number }, member: EvalMember, step: Step): void => {
     sum.calls += step.times
     sum.usd += step.times * usdOf(member, step.inputTokens, step.outputTokens)
   }
   const { settings } = fusionDesign(members, preset)
-  const self = members.length < 2 ? 0 : selfPanelDesign(dearest, members.length, preset).settings.panelSize - 1
+  const self = members.length < 2 ? 0 : selfPanelDesign(mostExpensive, members.length, preset).settings.panelSize - 1
   const size = settings.panelSize
   for (const question of questions) {
     const input = cautiousInputTokens(conversationOf(question))
@@ -64,33 +64,37 @@ export function estimateCost({ members, questions, preset }: CostEstimateOptions
     const all = Math.max(...members.map(longest))
     const quoted = { typical: input + size * usual.answer + usual.overhead, most: input + size * all + worstOverhead }
     const fusions = isWhole ? (self > 0 ? 2 : 1) : 1
-    add(sums.typical, dearest, { times: fusions, inputTokens: quoted.typical, outputTokens: usual.analysis })
-    add(sums.typical, dearest, {
+    add(sums.typical, mostExpensive, { times: fusions, inputTokens: quoted.typical, outputTokens: usual.analysis })
+    add(sums.typical, mostExpensive, {
       times: isWhole ? fusions + 1 : 1,
       inputTokens: quoted.typical + usual.analysis,
       outputTokens: usual.answer,
     })
-    const analysis = outputLimit(dearest, maxAnalysisTokens)
-    add(sums.most, dearest, {
+    const analysis = outputLimit(mostExpensive, maxAnalysisTokens)
+    add(sums.most, mostExpensive, {
       times: fusions * mostJudgeCalls(settings),
       inputTokens: quoted.most + analysis,
       outputTokens: analysis,
     })
     const writing = conversationOf(question).sampling.maxOutputTokens ?? 0
     // Each placebo and the fusion without analysis may need a writer if no answer can be sent unchanged.
-    add(sums.most, dearest, {
+    add(sums.most, mostExpensive, {
       times: isWhole ? fusions + 4 : 1,
       inputTokens: quoted.most + analysis,
       outputTokens: writing,
     })
     if (!isWhole) continue
-    add(sums.typical, dearest, {
+    add(sums.typical, mostExpensive, {
       times: self + usualSamples,
       inputTokens: input + usual.overhead,
       outputTokens: usual.answer,
     })
-    add(sums.most, dearest, { times: self, inputTokens: input + worstOverhead, outputTokens: longest(dearest) })
-    add(sums.most, dearest, { times: maxSamples, inputTokens: input, outputTokens: writing })
+    add(sums.most, mostExpensive, {
+      times: self,
+      inputTokens: input + worstOverhead,
+      outputTokens: longest(mostExpensive),
+    })
+    add(sums.most, mostExpensive, { times: maxSamples, inputTokens: input, outputTokens: writing })
   }
   return sums
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { AnswerEvent, Usage } from '../domain/conversation.ts'
-import { bytesPerToken, estimateUsage, outputBytes } from '../domain/estimate-tokens.ts'
+import { estimateUsage, outputBytes, tokensOfBytes } from '../domain/estimate-tokens.ts'
 import type { CallRole } from '../domain/fusion-record.ts'
 import { UpstreamError } from '../domain/upstream.ts'
 import { CostTracker } from '../gateway/fusion/engine/cost-tracker.ts'
@@ -292,7 +292,7 @@ function usageOf(events: readonly AnswerEvent[], { conversation }: SubCall): Usa
   const counted = events.findLast((event) => event.type === 'usage')?.usage
   if (counted !== undefined) return counted
   const bytes = events.reduce((sum, event) => sum + outputBytes(event), 0)
-  return estimateUsage(conversation, Math.ceil(bytes / bytesPerToken))
+  return estimateUsage(conversation, tokensOfBytes(bytes))
 }
 
 function isKept({ type }: AnswerEvent): boolean {

@@ -108,7 +108,7 @@ async function admitBudgeted(
   plan: AnswerPlan | undefined,
 ): Promise<AdmittedRequest> {
   const { principal, profile, request, conversation, isFused, backends } = checked
-  const { count: calls = 1, backends: called = backends } = plan?.calls ?? {}
+  const { count: calls = 1, backends: called = backends, outputTokens: fusionOutput } = plan?.calls ?? {}
   const budgeted = await budgetedFor(deps.readBudgets, principal, {
     request,
     conversation,
@@ -116,6 +116,7 @@ async function admitBudgeted(
     outputLimit: deps.formats(request.format).outputLimit,
     backends: called,
     calls,
+    fusionOutput,
     nowMs: deps.clock.nowMs(),
   })
   if (budgeted === undefined)

@@ -235,6 +235,24 @@ describe('a fusion', () => {
   })
 })
 
+test('a large budget does not change the output limits of a fusion, although its judge needs more than the answer', async () => {
+  await start()
+  const limits = async () => {
+    const before = service.providers.map((provider) => provider.captured().length)
+    const answer = await readAnswer(await service.chat({ model: 'svc-router/fusion', max_tokens: 100 }))
+    const bodies = service.providers.flatMap((provider, at) => provider.captured().slice(before[at]))
+    const sentLimits = bodies.map(({ body }) => (JSON.parse(body) as { max_tokens?: number }).max_tokens)
+    return { header: answer.headers.get('x-svc-router-max-output-tokens'), limits: new Set(sentLimits) }
+  }
+  const without = await limits()
+  expect([...without.limits].some((limit) => limit! > 1_000)).toBe(true)
+  await budget({ limit: 1_000 * nanoPerUsd })
+  expect(await limits()).toEqual(without)
+  await budget({ limit: 0.5 * nanoPerUsd })
+  const lowered = await limits()
+  expect(Math.max(...([...lowered.limits] as number[]))).toBe(Number(lowered.header))
+})
+
 test('the operator gets a signed alert of a budget by webhook', async () => {
   const got: { readonly signature: string; readonly body: string }[] = []
   const { baseUrl } = await serveHttp((request, response) => {

@@ -1,5 +1,5 @@
 import type { Usage } from '../../domain/conversation.ts'
-import { bytesPerToken, withEstimatedOutput } from '../../domain/estimate-tokens.ts'
+import { tokensOfBytes, withEstimatedOutput } from '../../domain/estimate-tokens.ts'
 import { type Json, isObject } from '../../domain/json.ts'
 import { isArray } from '../fields.ts'
 import { usageFrom } from '../token-count.ts'
@@ -22,7 +22,7 @@ export function readUsage(usage: Json | undefined, bytes = 0, isFinal = true): U
   if (counted === undefined) return undefined
   const answered = counted.outputTokens - counted.reasoningTokens
   if (isFinal && (answered > 0 || bytes === 0)) return counted
-  const missing = Math.max(0, Math.ceil(bytes / bytesPerToken) - answered)
+  const missing = Math.max(0, tokensOfBytes(bytes) - answered)
   return withEstimatedOutput(counted, counted.outputTokens + missing)
 }
 

@@ -10,7 +10,7 @@ import type { Admission, AllowedRequest, Backend, DeliveryState, HeldBudgets, Pr
 import type { BackendRequestBody } from '../request/backend-request.ts'
 import type { DurabilityWait } from '../request/durability-wait.ts'
 import { withOutputLimit } from './cap-output.ts'
-import { pricedRequest } from './dearest-cost.ts'
+import { pricedRequest } from './highest-cost.ts'
 import type { InputBound } from './input-bound.ts'
 import { answersOf, applicableBudgets, claimFor, type ClaimingRequest } from './request-claim.ts'
 import { RequestSpending } from './request-spending.ts'
@@ -95,9 +95,11 @@ export class BudgetedRequest {
     return await withOutputLimit(request, outputTokens, formats)
   }
 
-  /** Whether an output limit is not the request's own. */
+  /** Whether an output limit is not the request's own, or lower than what its calls would have without budgets. */
   #setsLimit(outputTokens: number): boolean {
-    return this.claim.mostOutput > 0 && outputTokens !== this.#asking.conversation.sampling.maxOutputTokens
+    const { mostOutput } = this.claim
+    const { maxOutputTokens } = this.#asking.conversation.sampling
+    return mostOutput > 0 && (maxOutputTokens === undefined || outputTokens < mostOutput)
   }
 
   #spendingOf(held: HeldBudgets, conversation: Conversation, clock: Clock): RequestSpending {

@@ -8,7 +8,7 @@ import { otherModelsIn } from '../../domain/other-models.ts'
 import { unsupported } from '../../formats/assert-translatable.ts'
 import type { OutputLimit } from '../../formats/format.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
-import { dearestCost, pricedRequest } from './dearest-cost.ts'
+import { highestCost, pricedRequest } from './highest-cost.ts'
 import { inputAt, inputBound, type InputBound } from './input-bound.ts'
 
 /** The output limit for a model whose own is unknown, in tokens. Models that reason count that, too. */
@@ -36,6 +36,8 @@ export interface ClaimingRequest {
   readonly nowMs: number
   /** Upstream calls that are planned: one, or those of a fusion. */
   readonly calls: number
+  /** Of a fusion: the highest output limit that it gives one of its calls, such as that of the judge. */
+  readonly fusionOutput?: number | undefined
 }
 
 /** Budgets by key and profile, for each list of budgets: the ledger recognizes equal lists by identity. */
@@ -55,7 +57,7 @@ export function applicableBudgets(all: readonly Budget[], keyId: string, profile
 }
 
 /**
- * The worst case of a request (contract 46.3): the dearest of its backends for all of its input, and for each token of its
+ * The worst case of a request (contract 46.3): the most expensive of its backends for all of its input, and for each token of its
  * output. Backends without a known price are left out if a budget is in US dollars (contract 46.9).
  * @throws ServiceError `budget_price_unknown` if none is left
  */
@@ -66,7 +68,7 @@ export function claimFor(budgets: readonly Budget[], asking: ClaimingRequest): R
   const inUsd = budgets.find(({ unit }) => unit === 'usd')
   const priced = { ...pricedRequest(request.body, conversation), atMs: asking.nowMs }
   const costs = asking.backends.map((backend) =>
-    dearestCost(backend, { ...priced, inputTokens: inputAt(input, backend) }),
+    highestCost(backend, { ...priced, inputTokens: inputAt(input, backend) }),
   )
   const backends = inUsd === undefined ? asking.backends : asking.backends.filter((_, at) => costs[at] !== undefined)
   if (backends.length === 0)
@@ -113,13 +115,19 @@ function assertBounded(body: JsonObject): void {
   )
 }
 
-/** The output limits that the request allows: its own, if it is a wish of the caller (contract 46.4). */
-function outputLimits({ request, conversation, outputLimit }: ClaimingRequest, backends: readonly Backend[]) {
+/**
+ * The output limits that the request allows: its own, if it is a wish of the caller (contract 46.4). Calls of a fusion can need
+ * more than the answer.
+ */
+function outputLimits(
+  { request, conversation, outputLimit, fusionOutput = 0 }: ClaimingRequest,
+  backends: readonly Backend[],
+) {
   if (outputLimit === undefined) return { least: 0, most: 0 }
   const { maxOutputTokens } = conversation.sampling
-  if (maxOutputTokens !== undefined && outputLimit.isRequired !== true)
-    return { least: maxOutputTokens, most: maxOutputTokens }
-  const most = maxOutputTokens ?? usualOutput(conversation, backends)
+  const usual = usualOutput(conversation, backends)
+  const most = maxOutputTokens === undefined ? usual : Math.max(maxOutputTokens, Math.min(usual, fusionOutput))
+  if (maxOutputTokens !== undefined && outputLimit.isRequired !== true) return { least: maxOutputTokens, most }
   const { budget_tokens: thinking = 0 } = objectOf(request.body['thinking'])
   // The limit includes thinking, and must be larger.
   const least = leastOutputTokens + (typeof thinking === 'number' ? Math.max(0, thinking) : 0)

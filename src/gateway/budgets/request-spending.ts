@@ -1,16 +1,16 @@
 import { addAmounts, type Amounts, noAmounts, subtractAmounts } from '../../domain/budgets.ts'
 import type { Usage } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { Picodollars } from '../../domain/money.ts'
+import { inNanodollars, type Picodollars } from '../../domain/money.ts'
 import { costOf } from '../../domain/token-price.ts'
 import { mayBeBilled, UpstreamError } from '../../domain/upstream.ts'
 import type { Backend, CallGrant, HeldBudgets } from '../ports.ts'
 import type { CallBill, CutAnswer } from './call-bill.ts'
-import { dearestCost, inNanodollars, possibleTiers, type PricedCall } from './dearest-cost.ts'
+import { highestCost, possibleTiers, type PricedCall } from './highest-cost.ts'
 import { inputAt, type InputBound, mediaAt } from './input-bound.ts'
 
 /** What a request with budgets may cost, and what its budgets hold for it. */
-interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches' | 'isSilent'> {
+interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches' | 'isAudioFree'> {
   readonly nowMs: () => number
   readonly monotonicMs: () => number
   /** Everything that is held at admission. */
@@ -194,9 +194,9 @@ export class RequestSpending {
   }
 
   #worstOf(backend: Backend, bound: InputBound): { readonly worst: Amounts; readonly nanoPerToken: number } {
-    const { outputTokens, answers, inUsd, tier, searches, isSilent, nowMs } = this.#request
+    const { outputTokens, answers, inUsd, tier, searches, isAudioFree, nowMs } = this.#request
     const input = inputAt(bound, backend)
-    const cost = dearestCost(backend, { inputTokens: input, tier, searches, isSilent, atMs: nowMs() })
+    const cost = highestCost(backend, { inputTokens: input, tier, searches, isAudioFree, atMs: nowMs() })
     if (cost === undefined && inUsd) throw new UpstreamError('not_sent')
     const nanoPerToken = cost?.perOutputToken ?? 0
     const output = outputTokens * answers
@@ -213,15 +213,15 @@ function mayReason({ capabilities, format }: Backend, { effort, countsReasoning 
   return effort !== undefined || format !== 'anthropic-messages'
 }
 
-/** What a usage costs. If an estimate has no service tier, the dearest one that the provider may bill counts. */
+/** What a usage costs. If an estimate has no service tier, the most expensive one that the provider may bill counts. */
 function amountOf({ price, hasTier }: CallBill, usage: Usage): Picodollars | undefined {
-  let dearest = costOf(usage, price)
-  if (hasTier || usage.source === 'counted' || price === undefined) return dearest
+  let highest = costOf(usage, price)
+  if (hasTier || usage.source === 'counted' || price === undefined) return highest
   for (const serviceTier of possibleTiers(undefined, price)) {
     const amount = serviceTier === undefined ? undefined : costOf({ ...usage, serviceTier }, price)
-    if (dearest !== undefined && amount !== undefined && amount > dearest) dearest = amount
+    if (highest !== undefined && amount !== undefined && amount > highest) highest = amount
   }
-  return dearest
+  return highest
 }
 
 function isUnbilled(error: unknown): boolean {

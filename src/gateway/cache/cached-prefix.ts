@@ -1,3 +1,4 @@
+import { tokensOfBytes } from '../../domain/estimate-tokens.ts'
 import { changeBetween, isSameConversation, type Change, type PromptDigest, type ReadPrompt } from './prompt-digest.ts'
 
 /** Conversations of one session that are remembered: an agent and its helpers share a session. */
@@ -6,8 +7,6 @@ const maxBranches = 4
 const maxHolders = 3
 /** A backend that read nothing this often in a row, although it should have, does not hold the cache. */
 const missesToForget = 2
-/** Approximate bytes of a prompt per token. */
-const bytesPerToken = 4
 
 /** A backend's cache that should hold the beginning of a conversation. Times are epoch milliseconds. */
 export interface Holder {
@@ -112,7 +111,7 @@ export function withAnswer(
     ...answer,
     items: prompt.count,
     bytes,
-    tokens: Math.ceil(bytes / bytesPerToken),
+    tokens: tokensOfBytes(bytes),
     readShare: earlier?.readShare ?? 1,
     misses: earlier?.misses ?? 0,
   }

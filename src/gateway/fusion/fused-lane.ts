@@ -1,5 +1,5 @@
 import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
-import { bytesPerToken, outputBytes } from '../../domain/estimate-tokens.ts'
+import { outputBytes, tokensOfBytes } from '../../domain/estimate-tokens.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import type { AnswerWriter } from '../../formats/format.ts'
 import type { StreamFailure } from '../../formats/stream-failure.ts'
@@ -28,7 +28,7 @@ export class FusedLane implements Lane {
   }
 
   get estimatedTokens(): number {
-    return Math.ceil(this.#bytes / bytesPerToken)
+    return tokensOfBytes(this.#bytes)
   }
 
   /**

@@ -8,6 +8,9 @@ import type { Backend, AllowedRequest, ModelRequest, Principal } from '../ports.
 import { contentKindOf } from '../routing/content-kind.ts'
 import { answerWithFusion } from './answer-with-fusion.ts'
 import { assertFusable, decideGate, type SkipReason } from './engine/fusion-gate.ts'
+import { maxAnalysisTokens } from './engine/judge/judge.ts'
+import { outputLimit } from './engine/measure-conversation.ts'
+import { panelTokens } from './engine/panel/panel-request.ts'
 import { assertConnected, planFusion } from './engine/plan.ts'
 import { settingsFrom, type FusionSettings } from './engine/settings.ts'
 import { isUserTurn } from './engine/user-turns.ts'
@@ -39,12 +42,20 @@ export interface FusionPool {
   readonly defaults: FusionDefaults | undefined
 }
 
+/** The calls of a fusion. */
+export interface PlannedCalls {
+  readonly count: number
+  readonly backends: readonly Backend[]
+  /** The highest output limit that the fusion gives one of them, whatever the request allows. */
+  readonly outputTokens: number
+}
+
 /** How a request is answered: in the form of `fusable`, by `runner`, or by a single model if that is absent. */
 export interface AnswerPlan extends Disposable {
   readonly fusable: Pick<FusableRequest, 'request' | 'conversation' | 'backends'>
   readonly runner?: FusionRunner
-  /** How many calls that takes, if each succeeds, and of which backends; absent for one. */
-  readonly calls?: { readonly count: number; readonly backends: readonly Backend[] }
+  /** The calls that it takes, if each succeeds; absent for one. */
+  readonly calls?: PlannedCalls
   /** The report on how the answer was produced, if a single model gives it. */
   readonly report?: JsonObject
 }
@@ -143,7 +154,7 @@ export class FusionPlanner {
     const alias = { backends: members, settings, pinned: pinnedOf(fusable, recalled) }
     const make = (session: FusionSession) => answerWithFusion(session, alias)
     const runner = this.#runner({ accountId, backends: members, remember, make, turn: fusable.session })
-    const calls = { count: callsOf(settings), backends: members }
+    const calls = plannedCalls(callsOf(settings), members, settings, conversation)
     return { fusable, runner, calls, [Symbol.dispose]: () => slot[Symbol.dispose]() }
   }
 
@@ -177,7 +188,8 @@ export class FusionPlanner {
     const runner = this.#runner({ accountId, backends: everybody, remember, make, turn: fusable.session })
     // The calling model answers once more than it deliberates.
     const count = tool.settings.maxRuns * (callsOf(tool.settings) + 1) + 1
-    return { fusable, runner, calls: { count, backends: everybody }, [Symbol.dispose]: () => {} }
+    const calls = plannedCalls(count, everybody, tool.settings, conversation)
+    return { fusable, runner, calls, [Symbol.dispose]: () => {} }
   }
 
   /** Runs a planned fusion for the request that was admitted. */
@@ -195,6 +207,16 @@ export class FusionPlanner {
     if (noted === undefined) return continued
     return { ...continued, request: noted, conversation: formats(noted.format).readRequest(noted.body) }
   }
+}
+
+function plannedCalls(
+  count: number,
+  backends: readonly Backend[],
+  settings: FusionSettings,
+  { sampling }: Conversation,
+): PlannedCalls {
+  const tokens = Math.max(maxAnalysisTokens, panelTokens(settings, sampling))
+  return { count, backends, outputTokens: Math.max(...backends.map((backend) => outputLimit(backend, tokens))) }
 }
 
 /** The panel, the judge's passes, and the writer. */

@@ -1,5 +1,5 @@
 import { isContent, showsRefusal, type AnswerEvent, type Conversation, type Usage } from '../../domain/conversation.ts'
-import { bytesPerToken, completeUsage, outputBytes } from '../../domain/estimate-tokens.ts'
+import { completeUsage, outputBytes, tokensOfBytes } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { markEvent } from '../../formats/encrypted-reasoning.ts'
@@ -61,7 +61,7 @@ export class TranslationLane implements Lane {
   }
 
   get estimatedTokens(): number {
-    return Math.ceil(this.#outputBytes / bytesPerToken)
+    return tokensOfBytes(this.#outputBytes)
   }
 
   push(chunk: Buffer): string {

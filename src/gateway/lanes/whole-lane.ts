@@ -1,5 +1,5 @@
 import { showsRefusal, type AnswerEvent, type Usage } from '../../domain/conversation.ts'
-import { bytesPerToken, completeUsage, outputBytes } from '../../domain/estimate-tokens.ts'
+import { completeUsage, outputBytes, tokensOfBytes } from '../../domain/estimate-tokens.ts'
 import type { JsonObject } from '../../domain/json.ts'
 import { UpstreamError } from '../../domain/upstream.ts'
 import { parseAnswer, parseSimple } from '../../formats/answer-faults.ts'
@@ -45,7 +45,7 @@ export class WholeLane implements Lane {
   get estimatedTokens(): number {
     // Only the first of several answers is read.
     const { choices = 1 } = this.#choice.context.conversation.sampling
-    return Math.ceil(this.#outputBytes / bytesPerToken) * choices
+    return tokensOfBytes(this.#outputBytes) * choices
   }
 
   push(chunk: Buffer): string {

@@ -1,5 +1,5 @@
 import type { Conversation, Sampling, Usage } from '../../domain/conversation.ts'
-import { bytesPerToken, estimatedUsage, estimateUsage, withDeliveredOutput } from '../../domain/estimate-tokens.ts'
+import { estimateUsage, estimatedUsage, tokensOfBytes, withDeliveredOutput } from '../../domain/estimate-tokens.ts'
 import type { TokenPrice } from '../../domain/token-price.ts'
 import { readTier } from '../../formats/token-count.ts'
 import type { Lane } from '../lanes/lane.ts'
@@ -43,7 +43,7 @@ function countedOrEstimated(lane: Lane, conversation: Conversation | undefined, 
     return withDeliveredOutput(usage, estimatedTokens)
   // Images and files are not as long in tokens as in bytes. Requests for embeddings are not conversations.
   if (conversation !== undefined && conversation.turns.length > 0) return estimateUsage(conversation, estimatedTokens)
-  return estimatedUsage(Math.ceil(bodyLength / bytesPerToken), estimatedTokens)
+  return estimatedUsage(tokensOfBytes(bodyLength), estimatedTokens)
 }
 
 /** The service tier of an answer without counts: the one that it named so far, or the requested one if that has a price. */

@@ -1,6 +1,6 @@
 import type { Usage } from '../../domain/conversation.ts'
 import { invalidRequest } from '../../domain/errors.ts'
-import { bytesPerToken, estimatedUsage } from '../../domain/estimate-tokens.ts'
+import { estimatedUsage, tokensOfBytes } from '../../domain/estimate-tokens.ts'
 import { type JsonObject, isObject } from '../../domain/json.ts'
 import { responseIdFor } from '../../domain/stored-responses.ts'
 import { isArray } from '../../formats/fields.ts'
@@ -68,7 +68,7 @@ function isUserMessage({ type, role }: JsonObject): boolean {
 
 /** For a backend that does not report usage. */
 function estimateOf(body: Buffer, summary: string): Usage {
-  return estimatedUsage(Math.ceil(body.length / bytesPerToken), Math.ceil(Buffer.byteLength(summary) / bytesPerToken))
+  return estimatedUsage(tokensOfBytes(body.length), tokensOfBytes(Buffer.byteLength(summary)))
 }
 
 function textOf(answer: JsonObject): string {

@@ -47,7 +47,7 @@ export function scoreBackends(
   const { routing, kind, promptTokens, nowMs } = context
   let fastestMs = Infinity
   let cheapest = Infinity
-  let dearest = 0
+  let highest = 0
   const readings: BackendReading[] = []
   const costs: (number | undefined)[] = []
   for (const backend of backends) {
@@ -58,14 +58,14 @@ export function scoreBackends(
     costs.push(cost)
     if (cost === undefined) continue
     cheapest = Math.min(cheapest, cost)
-    dearest = Math.max(dearest, cost)
+    highest = Math.max(highest, cost)
   }
   if (fastestMs === Infinity) fastestMs = priorMsOf(kind)
   return backends.map((backend, index) => {
     const reading = readings[index]!
     const { inFlight, limit, errorRate, failuresInARow, firstContentMs = fastestMs } = reading
     // A backend without a price counts as the most expensive one.
-    const price = cheapest === Infinity ? 1 : ((costs[index] ?? dearest) / cheapest) ** priceExponent
+    const price = cheapest === Infinity ? 1 : ((costs[index] ?? highest) / cheapest) ** priceExponent
     const load = loadOf(inFlight, limit)
     const failing = failureFactor ** Math.min(failuresInARow, mostFailures)
     const score = (Math.max(1, firstContentMs) * load * price * failing) / (1 - errorRate) ** 2

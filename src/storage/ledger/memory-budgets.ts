@@ -1,12 +1,10 @@
 import { BudgetMeter, type BucketSpending } from '../../domain/budget-meter.ts'
+import { longestWindowMs } from '../../domain/budget-windows.ts'
 import type { Amounts, BudgetClaim, BudgetHold } from '../../domain/budgets.ts'
-import { dayMs } from '../../runtime/durations.ts'
 import { budgetError } from './budget-error.ts'
 import { HoldTimes } from './hold-times.ts'
 import type { JournalEntry } from './records.ts'
 
-/** Longer than any window with its oldest bucket. */
-const longestWindowMs = 32 * dayMs
 /** After a larger step back of the clock, buckets are read again. */
 const smallStepMs = 1_000
 

@@ -1,10 +1,11 @@
+import { longestWindowMs } from '../../domain/budget-windows.ts'
 import { dayMs } from '../../runtime/durations.ts'
 import type { Store } from '../store.ts'
 import { startSweep, type SweepOptions } from './sweep.ts'
 
 const chunkRows = 500
-/** Longer than any window with its oldest bucket. */
-const keptMs = 40 * dayMs
+/** No window counts what is older, even if clocks differ by days. */
+const keptMs = longestWindowMs + 8 * dayMs
 
 /** Deletes counters and alerts of budgets that no window counts any more, and old messages; returns a function that stops it. */
 export function startBudgetSweep(

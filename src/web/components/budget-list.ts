@@ -3,13 +3,12 @@ import type { BudgetState } from '../../accounts/budgets.ts'
 import type { StoredKey } from '../../domain/accounts.ts'
 import { windowName } from '../../domain/budget-text.ts'
 import type { Budget, BudgetUnit } from '../../domain/budgets.ts'
-import { writeUsd } from '../../domain/money.ts'
+import { fromNanodollars, writeUsd } from '../../domain/money.ts'
 import type { SignedIn, OperatorVisit } from '../http/visit.ts'
 import type { Html } from './html.ts'
 import { csrfInput } from './layout.ts'
 import { writeMinute, writeNumber } from './time.ts'
 
-const picodollarsPerNanodollar = 1_000n
 /** The bar shows a warning from this share on, and the list what it means. */
 const nearlyFull = 0.8
 
@@ -131,7 +130,7 @@ function subjectOf({ scope, subject }: Budget, keys: readonly StoredKey[]): stri
 }
 
 function writeAmount(unit: BudgetUnit, amount: number): string {
-  return unit === 'tokens' ? `${writeNumber(amount)} tokens` : writeUsd(BigInt(amount) * picodollarsPerNanodollar)
+  return unit === 'tokens' ? `${writeNumber(amount)} tokens` : writeUsd(fromNanodollars(amount))
 }
 
 function capital(text: string): string {

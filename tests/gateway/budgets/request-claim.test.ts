@@ -170,7 +170,7 @@ test.each<[JsonObject, number]>([
   [{ service_tier: 'flex' }, 1_000],
   [{ service_tier: 'priority' }, 2_500],
   [{ speed: 'fast' }, 6_000],
-])('%j holds the price of the dearest tier that may be billed', (body, permille) => {
+])('%j holds the price of the most expensive tier that may be billed', (body, permille) => {
   const tiers = { flex: 500, priority: 2_500, fast: 6_000, batch: 9_000 }
   expect(claimOf({ body: { max_tokens: 1, ...body }, tiers }).perOutputToken.nanoUsd).toBe(10 * permille)
 })

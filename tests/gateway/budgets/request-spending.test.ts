@@ -52,7 +52,7 @@ beforeEach(() => {
       answers: 1,
       tier: undefined,
       searches: 0,
-      isSilent: () => false,
+      isAudioFree: () => false,
       nowMs: () => nowMs,
       monotonicMs: () => nowMs,
     },
@@ -196,7 +196,7 @@ test('an answer that broke off costs what its record says', async () => {
   expect(spending.spent()).toEqual({ nanoUsd: 20_000 + 50_000, tokens: 25 })
 })
 
-test('an answer that broke off before its tier was known costs what the dearest tier costs that may be billed', async () => {
+test('an answer that broke off before its tier was known costs what the most expensive tier costs that may be billed', async () => {
   const cut = { isStream: true, isAccepted: true, hasContent: true }
   const tiers = { flex: 500, priority: 2_000, fast: 6_000 }
   await begin(billOf({ ...cut, hasTier: false, price: { rates, tiers }, usage: usage(20, 5, 'estimated') }))
@@ -215,7 +215,7 @@ test('a stream that is canceled before content costs its input, and what can be 
       answers: 1,
       tier: undefined,
       searches: 0,
-      isSilent: () => false,
+      isAudioFree: () => false,
       nowMs: () => nowMs,
       monotonicMs: () => nowMs,
     },

@@ -1,6 +1,6 @@
 import { showsRefusal, type AnswerEvent, type FinishReason, type Usage } from '../../../domain/conversation.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { bytesPerToken, estimateUsage, outputBytes } from '../../../domain/estimate-tokens.ts'
+import { estimateUsage, outputBytes, tokensOfBytes } from '../../../domain/estimate-tokens.ts'
 import type { CallStatus } from '../../../domain/fusion-record.ts'
 import { isRefusal, UpstreamError } from '../../../domain/upstream.ts'
 import { aborted } from '../../../runtime/aborted.ts'
@@ -192,6 +192,6 @@ class AnswerCollector {
   /** Estimated usage, marked as such, for an answer whose backend reported none. */
   #estimate({ conversation }: SubCall): Usage | undefined {
     if (this.#outputBytes === 0 && this.#finish === undefined) return undefined
-    return estimateUsage(conversation, Math.ceil(this.#outputBytes / bytesPerToken))
+    return estimateUsage(conversation, tokensOfBytes(this.#outputBytes))
   }
 }

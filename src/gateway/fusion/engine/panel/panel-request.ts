@@ -59,7 +59,7 @@ export class PanelRequests {
   requestFor({ angle }: PlannedSlot, member: FusionMember): Conversation {
     const { temperature, reasoningEffort } = this.#settings
     const base = this.#conversation
-    const tokens = this.#answerTokens()
+    const tokens = panelTokens(this.#settings, base.sampling)
     const words = Math.max(20, Math.floor(tokens * wordsPerToken))
     const prompt = panelPrompt(angle, words, this.#toolDigest !== undefined)
     const digest = this.#toolDigest === undefined ? '' : `\n\nTools of the final reply:\n${this.#toolDigest}`
@@ -74,11 +74,13 @@ export class PanelRequests {
       ...(effort === undefined || member.capabilities?.reasoning === false ? {} : { reasoning: { effort } }),
     }
   }
+}
 
-  #answerTokens(): number {
-    const { maxOutputTokens } = this.#conversation.sampling
-    const { maxPanelTokens } = this.#settings
-    if (maxOutputTokens === undefined) return maxPanelTokens
-    return Math.min(maxPanelTokens, Math.ceil(maxOutputTokens * tokensFactor))
-  }
+/** How long the answer of a panel member may be, without its reasoning. */
+export function panelTokens(
+  { maxPanelTokens }: Pick<FusionSettings, 'maxPanelTokens'>,
+  { maxOutputTokens }: Conversation['sampling'],
+): number {
+  if (maxOutputTokens === undefined) return maxPanelTokens
+  return Math.min(maxPanelTokens, Math.ceil(maxOutputTokens * tokensFactor))
 }

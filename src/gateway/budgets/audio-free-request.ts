@@ -6,7 +6,7 @@ import { canAddInput, isImage } from './input-bound.ts'
 /** Members of a request that contain the conversation. */
 const contentMembers = namesIn('messages input system prompt')
 /** Members that neither contain audio nor ask for it. */
-const silentMembers = namesIn(`${routingField}
+const audioFreeMembers = namesIn(`${routingField}
   model instructions stream stream_options n best_of seed stop stop_sequences suffix prediction metadata client_metadata
   max_tokens max_completion_tokens max_output_tokens temperature top_p top_k min_p frequency_penalty presence_penalty
   logprobs top_logprobs logit_bias echo tools tool_choice parallel_tool_calls max_tool_calls functions function_call
@@ -14,12 +14,12 @@ const silentMembers = namesIn(`${routingField}
   store include truncation background service_tier speed prompt_cache_key prompt_cache_retention cache_control
   dimensions encoding_format`)
 /** Types of messages, of their parts, and of what is in these. */
-const silentTypes = namesIn(`
+const audioFreeTypes = namesIn(`
   message text input_text output_text summary_text reasoning_text refusal image_url input_image image base64 url
   reasoning thinking redacted_thinking function function_call function_call_output custom custom_tool_call
   custom_tool_call_output tool_use tool_result ephemeral`)
 /** Their members, which have no audio if their values have none. */
-const silentParts = namesIn(`
+const audioFreeParts = namesIn(`
   type id role name namespace status phase content text refusal logprobs image_url detail url source media_type data
   cache_control ttl prompt_cache_breakpoint tool_calls tool_call_id tool_use_id call_id function function_call custom
   output is_error reasoning reasoning_content thinking signature summary encrypted_content`)
@@ -36,33 +36,33 @@ function namesIn(list: string): ReadonlySet<string> {
  * Whether it is certain that a request contains no audio and asks for none, so that no price of audio applies. What is not
  * known may be audio.
  */
-export function isSilent(body: JsonObject, { turns, tools }: Pick<Conversation, 'turns' | 'tools'>): boolean {
+export function isAudioFree(body: JsonObject, { turns, tools }: Pick<Conversation, 'turns' | 'tools'>): boolean {
   return (
     tools.every((tool) => tool.type !== 'hosted' || !canAddInput(tool.declaration)) &&
-    turns.every(({ parts }) => parts.every(isSilentPart)) &&
-    Object.entries(body).every(isSilentMember)
+    turns.every(({ parts }) => parts.every(isAudioFreePart)) &&
+    Object.entries(body).every(isAudioFreeMember)
   )
 }
 
-function isSilentPart(part: InputPart | AssistantPart): boolean {
+function isAudioFreePart(part: InputPart | AssistantPart): boolean {
   if (part.type === 'image') return isImage(part.url)
   return part.type !== 'audio' && part.type !== 'file'
 }
 
-function isSilentMember([name, value]: [string, Json | undefined]): boolean {
-  if (value === undefined || value === null || silentMembers.has(name)) return true
+function isAudioFreeMember([name, value]: [string, Json | undefined]): boolean {
+  if (value === undefined || value === null || audioFreeMembers.has(name)) return true
   if (name === 'modalities') return Array.isArray(value) && value.every((modality) => modality === 'text')
   // An object is a prompt that the provider stores.
-  return contentMembers.has(name) && !isObject(value) && isSilentContent(value)
+  return contentMembers.has(name) && !isObject(value) && isAudioFreeContent(value)
 }
 
-function isSilentContent(value: Json): boolean {
-  if (Array.isArray(value)) return (value as readonly Json[]).every(isSilentContent)
+function isAudioFreeContent(value: Json): boolean {
+  if (Array.isArray(value)) return (value as readonly Json[]).every(isAudioFreeContent)
   if (!isObject(value)) return true
   return Object.entries(value).every(([name, member]) => {
     if (member === undefined || member === null || textParts.has(name)) return true
-    if (name === 'type') return typeof member === 'string' && silentTypes.has(member)
+    if (name === 'type') return typeof member === 'string' && audioFreeTypes.has(member)
     if (typeof member === 'string' && urlParts.has(name)) return isImage(member)
-    return silentParts.has(name) && isSilentContent(member)
+    return audioFreeParts.has(name) && isAudioFreeContent(member)
   })
 }

@@ -1,12 +1,12 @@
 import type { Conversation } from '../../domain/conversation.ts'
 import { isObject, type JsonObject } from '../../domain/json.ts'
-import type { Picodollars } from '../../domain/money.ts'
+import { inNanodollars } from '../../domain/money.ts'
 import { hasAudioRates, type TokenPrice, worstCost } from '../../domain/token-price.ts'
 import type { Backend } from '../ports.ts'
-import { isSilent } from './silent-request.ts'
+import { isAudioFree } from './audio-free-request.ts'
 
 /** What a call may cost at most: nanodollars for its input, and for each token of its output. */
-export interface DearestCost {
+export interface HighestCost {
   readonly input: number
   readonly perOutputToken: number
 }
@@ -20,12 +20,11 @@ export interface PricedCall {
   /** The most searches that the provider runs for it. */
   readonly searches: number
   /** Whether it certainly contains no audio and asks for none. Only called if that makes a difference. */
-  readonly isSilent: () => boolean
+  readonly isAudioFree: () => boolean
   /** When it starts, epoch milliseconds. */
   readonly atMs: number
 }
 
-const picodollarsPerNanodollar = 1_000n
 /** More than models make before they answer. */
 const searchesWithTool = 10
 /** Allowed or not, no model makes more. */
@@ -34,16 +33,16 @@ const mostSearches = 1_000
 const askedForTiers: ReadonlySet<string> = new Set(['fast', 'batch'])
 
 /**
- * The dearest cost of a call at a backend, in nanodollars that are rounded up; undefined if its price is unknown. Of the fees that
+ * The highest cost of a call at a backend, in nanodollars that are rounded up; undefined if its price is unknown. Of the fees that
  * do not depend on tokens, only those for Anthropic's web search have a price, and are counted (contract 46.8).
  */
-export function dearestCost(
+export function highestCost(
   { price }: Backend,
-  { inputTokens, tier, searches, isSilent, atMs }: PricedCall,
-): DearestCost | undefined {
+  { inputTokens, tier, searches, isAudioFree, atMs }: PricedCall,
+): HighestCost | undefined {
   const now = price?.at(atMs)
   if (now === undefined) return undefined
-  const isWithoutAudio = hasAudioRates(now) && isSilent()
+  const isWithoutAudio = hasAudioRates(now) && isAudioFree()
   const fees = BigInt(searches) * BigInt(now.webSearch ?? 0)
   let input = 0
   let perOutputToken = 0
@@ -77,11 +76,6 @@ export function pricedRequest(body: JsonObject, conversation: Conversation): Omi
     const { max_uses: most } = tool.declaration
     searches = Math.max(searches, searchesWithTool, typeof most === 'number' ? Math.min(most, mostSearches) : 0)
   }
-  let silent: boolean | undefined
-  return { tier, searches: Math.ceil(searches), isSilent: () => (silent ??= isSilent(body, conversation)) }
-}
-
-/** Rounded up. */
-export function inNanodollars(amount: Picodollars): number {
-  return Number((amount + picodollarsPerNanodollar - 1n) / picodollarsPerNanodollar)
+  let audioFree: boolean | undefined
+  return { tier, searches: Math.ceil(searches), isAudioFree: () => (audioFree ??= isAudioFree(body, conversation)) }
 }
