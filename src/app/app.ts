@@ -272,6 +272,7 @@ function buildGateway(runtime: Runtime, deps: BuildGatewayDeps): Gateway {
     notes,
     providerErrors,
     readBudgets: (accountId) => storage.store.listBudgets(accountId),
+    readSpending: (accountId, sinceMs) => storage.store.readBudgetSpending(accountId, sinceMs),
     observer: observation.observer,
     tracer: observation.tracer,
     mintId: () => randomBase62(itemIdLength, random),

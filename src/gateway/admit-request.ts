@@ -12,6 +12,7 @@ import type { SealingKey } from '../runtime/sealer.ts'
 import { assertSameCaller, callGrant } from './auth/call-grant.ts'
 import { assertProfileAllowed } from './auth/key-limits.ts'
 import { budgetedFor, mayHaveBudgets } from './budgets/budgeted-request.ts'
+import type { ReadSpending } from './budgets/refused-call.ts'
 import { cacheContext } from './cache/provider-cache.ts'
 import type { SessionTurn } from './cache/session-turn.ts'
 import type { AnswerPlan } from './fusion/fusion-planner.ts'
@@ -38,6 +39,7 @@ export interface AdmitDeps extends BackendRequestDeps {
   readonly cacheKeys?: SealingKey | undefined
   /** The budgets of an account. */
   readonly readBudgets?: ((accountId: string) => Promise<readonly Budget[]>) | undefined
+  readonly readSpending?: ReadSpending | undefined
 }
 
 /** A request that was admitted, in the form in which it is sent. */

@@ -89,6 +89,7 @@ export interface GatewayDeps {
   readonly sessions?: CacheSessions | undefined
   /** The budgets of an account. */
   readonly readBudgets?: ((accountId: string) => Promise<readonly Budget[]>) | undefined
+  readonly readSpending?: AdmitDeps['readSpending']
   readonly mintId: () => string
   readonly keepAliveMs: number
   readonly cacheKeys?: AdmitDeps['cacheKeys']

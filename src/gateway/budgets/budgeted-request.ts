@@ -12,6 +12,7 @@ import type { DurabilityWait } from '../request/durability-wait.ts'
 import { withOutputLimit } from './cap-output.ts'
 import { pricedRequest } from './highest-cost.ts'
 import type { InputBound } from './input-bound.ts'
+import { type ReadSpending, refusedCallError } from './refused-call.ts'
 import { answersOf, applicableBudgets, claimFor, type ClaimingRequest } from './request-claim.ts'
 import { RequestSpending } from './request-spending.ts'
 
@@ -25,6 +26,7 @@ interface AdmittedRequest<Request> {
 }
 
 interface PrepareDeps {
+  readonly readSpending?: ReadSpending | undefined
   readonly formats: Formats
   readonly commits: DurabilityWait
   readonly clock: Clock
@@ -58,7 +60,7 @@ export class BudgetedRequest {
    */
   async prepare<Request extends AllowedRequest>(
     { request: allowed, admission, written: body }: AdmittedRequest<Request>,
-    { formats, commits, clock }: PrepareDeps,
+    { formats, commits, clock, readSpending }: PrepareDeps,
   ): Promise<AdmittedRequest<Request>> {
     const { held } = admission
     if (held === undefined) throw new Error('the ledger holds nothing for a request with budgets')
@@ -66,7 +68,7 @@ export class BudgetedRequest {
       const opened = admission.durable()
       if (opened !== undefined) await commits.of(opened)
       const { request, conversation } = await this.#limited(held, formats)
-      const spending = this.#spendingOf(held, conversation, clock)
+      const spending = this.#spendingOf(held, conversation, { clock, readSpending })
       const { bytes, members } = request
       return {
         request: {
@@ -102,7 +104,11 @@ export class BudgetedRequest {
     return mostOutput > 0 && (maxOutputTokens === undefined || outputTokens < mostOutput)
   }
 
-  #spendingOf(held: HeldBudgets, conversation: Conversation, clock: Clock): RequestSpending {
+  #spendingOf(
+    held: HeldBudgets,
+    conversation: Conversation,
+    { clock, readSpending }: Pick<PrepareDeps, 'clock' | 'readSpending'>,
+  ): RequestSpending {
     const { outputTokens } = held
     return new RequestSpending(held, {
       amounts: amountsOf(this.claim, outputTokens),
@@ -114,6 +120,8 @@ export class BudgetedRequest {
       ...pricedRequest(this.#asking.request.body, conversation),
       nowMs: () => clock.nowMs(),
       monotonicMs: () => clock.monotonicMs(),
+      refusalOf: async (call) =>
+        readSpending && (await refusedCallError(this.claim.budgets, call, readSpending, clock.nowMs())),
     })
   }
 }

@@ -2,11 +2,10 @@ import type { AssistantPart, Conversation, InputPart } from '../../domain/conver
 import { isGiven, isObject, type Json, type JsonObject } from '../../domain/json.ts'
 import { statedType } from '../../formats/media-types.ts'
 import type { Backend } from '../ports.ts'
+import { mostAudioTokens } from './audio-tokens.ts'
 
 /** What providers add to a request by themselves, such as instructions for tools, in tokens. */
 const addedTokens = 1_024
-/** Audio of the lowest usual bit rate has this many bytes per token. */
-const bytesPerAudioToken = 32
 /** Of a file that only the provider reads: its text and images of 100 pages. */
 const tokensOfUnknownFile = 300_000
 /** Larger than the context windows of today's models. */
@@ -110,7 +109,7 @@ function mediaTokens(part: InputPart | AssistantPart): number {
     case 'image':
       return isImage(part.url) ? 0 : fileTokens(part.url)
     case 'audio':
-      return Math.ceil(part.data.length / bytesPerAudioToken)
+      return mostAudioTokens(part.data, part.format) ?? tokensOfUnknownFile
     case 'file':
       return fileTokens(part.data)
     default:

@@ -8,6 +8,7 @@ import type { Backend, CallGrant, HeldBudgets } from '../ports.ts'
 import type { CallBill, CutAnswer } from './call-bill.ts'
 import { highestCost, possibleTiers, type PricedCall } from './highest-cost.ts'
 import { inputAt, type InputBound, mediaAt } from './input-bound.ts'
+import type { RefusedCall } from './refused-call.ts'
 
 /** What a request with budgets may cost, and what its budgets hold for it. */
 interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches' | 'isAudioFree'> {
@@ -24,6 +25,8 @@ interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches' | 'isAudioFre
   readonly inUsd: boolean
   /** Answers per call. */
   readonly answers: number
+  /** The error of a request whose budgets cannot pay for a further call. */
+  readonly refusalOf: (call: RefusedCall) => Promise<ServiceError | undefined>
 }
 
 interface OpenCall {
@@ -56,6 +59,10 @@ export class RequestSpending {
   readonly #request: HeldRequest
   /** Held, and not needed by any call. */
   #left: Amounts
+  /** Everything that it holds. */
+  #all: Amounts
+  /** What the last call could cost for which the budgets could not pay. */
+  #refused: Amounts | undefined
   readonly #calls: OpenCall[] = []
   /** Calls that ended, perhaps before they were granted. */
   readonly #ended = new Set<CallBill>()
@@ -64,6 +71,7 @@ export class RequestSpending {
     this.#held = held
     this.#request = request
     this.#left = request.amounts
+    this.#all = request.amounts
   }
 
   /** The output limit of each call. */
@@ -108,6 +116,11 @@ export class RequestSpending {
         ? granted.then(() => this.#begin(backend, input, bill))
         : this.#begin(backend, input, bill)
     }
+  }
+
+  refusal(): Promise<ServiceError | undefined> | undefined {
+    const worst = this.#refused
+    return worst && this.#request.refusalOf({ worst, held: this.#all, spent: this.spent() })
   }
 
   /** A call has ended, answered or with an error. One that its provider rejected or did not get costs nothing. */
@@ -178,11 +191,14 @@ export class RequestSpending {
     } catch (cause) {
       throw new ServiceError('record_unavailable', { retryAfterSeconds: 1, cause })
     } finally {
+      if (taken) this.#all = addAmounts(this.#all, missing)
       if (!taken) this.#drop(call)
       else if (this.#calls.includes(call)) call.held = call.worst
       else this.#left = addAmounts(this.#left, missing)
     }
-    if (!taken) throw new UpstreamError('not_sent')
+    if (taken) return
+    this.#refused = call.worst
+    throw new UpstreamError('not_sent')
   }
 
   /** A call that is not sent, or for which nothing is due: others can use what it held. */

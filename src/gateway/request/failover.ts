@@ -123,7 +123,7 @@ export class Failover implements AnswerSource {
       if (backend === undefined) {
         this.#noteSkippedBackends()
         this.isExhausted = true
-        throw lastError ?? this.#exhausted()
+        throw lastError ?? (await this.#options.request.spending?.refusal()) ?? this.#exhausted()
       }
       const turn = this.#roomWait.begin(backend)
       if (turn !== undefined) await this.#waitForRoom(backend, turn)
@@ -391,7 +391,9 @@ export class Failover implements AnswerSource {
     const { lacking, isUncommitted } = this.#failures
     if (lacking !== undefined && !isUncommitted && unasked.length === 0 && !candidates.hasUsable)
       return notCapable(lacking, profile, this.#deps.formats(this.#options.request.format).inputField)
-    const { attempts, retryCount } = this
+    const { attempts } = this
+    const sent = new Set(attempts.flatMap(({ backend, outcome }) => (outcome === 'not_sent' ? [] : [backend])))
+    const retryCount = Math.min(this.retryCount, Math.max(0, sent.size - 1))
     return exhaustedError({ profile, attempts, retryCount, candidates, unasked, nowMs: this.#deps.clock.nowMs() })
   }
 }

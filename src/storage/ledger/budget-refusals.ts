@@ -1,9 +1,9 @@
+import { budgetError, spentUntilMs } from '../../domain/budget-error.ts'
 import { amountsOf, type Budget, type BudgetClaim, type BudgetStanding } from '../../domain/budgets.ts'
 import type { ServiceError } from '../../domain/errors.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { RefusedByBudgets } from './admission-batches.ts'
-import { budgetError, spentUntilMs } from './budget-error.ts'
 import { HoldTimes } from './hold-times.ts'
 
 /** How long a node refuses without asking again. */

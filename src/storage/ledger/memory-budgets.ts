@@ -1,7 +1,7 @@
+import { budgetError } from '../../domain/budget-error.ts'
 import { BudgetMeter, type BucketSpending } from '../../domain/budget-meter.ts'
 import { longestWindowMs } from '../../domain/budget-windows.ts'
 import type { Amounts, BudgetClaim, BudgetHold } from '../../domain/budgets.ts'
-import { budgetError } from './budget-error.ts'
 import { HoldTimes } from './hold-times.ts'
 import type { JournalEntry } from './records.ts'
 

@@ -80,7 +80,7 @@ test('each threshold is told once for each window, by one of several nodes', asy
   expect(await subjects()).toEqual(['50% of a budget is spent'])
   const [first] = await messages('email')
   expect(first).toMatchObject({ target: 'ada@example.com', account_id: 'acc_1', state: 'waiting', attempts: 0 })
-  expect(first!.body['text']).toContain('Spent: 500 tokens of 1000 tokens')
+  expect(first!.body['text']).toContain('Spent: 500 tokens of 1,000 tokens')
   expect(first!.body['text']).toContain('https://app.example.com/account/budgets')
   await spend(1_000)
   await node().check()

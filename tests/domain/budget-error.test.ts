@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import type { Budget, BudgetClaim } from '../../../src/domain/budgets.ts'
-import { errorMessage } from '../../../src/domain/error-message.ts'
-import { linksFor } from '../../../src/domain/links.ts'
-import { budgetError } from '../../../src/storage/ledger/budget-error.ts'
-import { someBudget } from '../../some-budget.ts'
-import { nanoPerUsd } from '../../test-budgets.ts'
+import { budgetError } from '../../src/domain/budget-error.ts'
+import type { Budget, BudgetClaim } from '../../src/domain/budgets.ts'
+import { errorMessage } from '../../src/domain/error-message.ts'
+import { linksFor } from '../../src/domain/links.ts'
+import { someBudget } from '../some-budget.ts'
+import { nanoPerUsd } from '../test-budgets.ts'
 
 const nowMs = Date.UTC(2026, 10, 26)
 const budget: Budget = someBudget({ limit: 20 * nanoPerUsd })

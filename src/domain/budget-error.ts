@@ -1,16 +1,9 @@
-import { affordable } from '../../domain/budget-meter.ts'
-import { ownBudgetName, writeBudgetAmount, writeBudgetNumber } from '../../domain/budget-text.ts'
-import { resetsAtMs } from '../../domain/budget-windows.ts'
-import {
-  affordableOutput,
-  amountIn,
-  amountsOf,
-  type Budget,
-  type BudgetClaim,
-  type BudgetStanding,
-} from '../../domain/budgets.ts'
-import { ServiceError } from '../../domain/errors.ts'
-import { writeReset } from '../../domain/reset-text.ts'
+import { affordable } from './budget-meter.ts'
+import { ownBudgetName, writeBudgetAmount, writeBudgetNumber } from './budget-text.ts'
+import { resetsAtMs } from './budget-windows.ts'
+import { affordableOutput, amountIn, amountsOf, type Budget, type BudgetClaim, type BudgetStanding } from './budgets.ts'
+import { ServiceError } from './errors.ts'
+import { writeReset } from './reset-text.ts'
 
 /** A refusal says when to retry only if running requests will probably have ended by then (contract 46.6). */
 const longestWaitMs = 60_000
@@ -46,7 +39,7 @@ export function budgetError(
     limit: writeBudgetAmount(unit, limit),
     need: writeBudgetAmount(unit, need),
     raise: budget.setBy === 'operator' ? 'ask for a higher limit' : 'raise the budget',
-    wayOut: wayOut(need > limit, isHeld, resetsMs),
+    wayOut: need > limit ? 'Send a shorter request' : waitFor(budget, isHeld, resetsMs),
   }
   if (!isHeld || heldForMs > longestWaitMs) return new ServiceError('budget_exceeded', { ...facts, words })
   const seconds = Math.min(60, Math.max(1, Math.ceil(heldForMs / 1000)))
@@ -67,10 +60,10 @@ export function spentUntilMs(
   return Math.max(...spent.map(({ budget, standing }) => resetsAtMs(budget, standing, nowMs)))
 }
 
-/** What the caller can do. What is not enough now is not enough later either, if the whole budget is not. */
-function wayOut(isTooLarge: boolean, isHeld: boolean, resetsMs: number): string {
-  if (isTooLarge) return 'Send a shorter request'
-  return isHeld ? 'Wait until running requests end' : `Wait until ${writeReset(resetsMs)}`
+/** What a request waits for that the whole budget could pay for. The oldest part of a sliding window may be too little. */
+function waitFor({ rolling }: Budget, isHeld: boolean, resetsMs: number): string {
+  if (isHeld) return 'Wait until running requests end'
+  return rolling ? `Retry from ${writeReset(resetsMs)}` : `Wait until ${writeReset(resetsMs)}`
 }
 
 function denyingBudgets(claim: BudgetClaim, standings: readonly BudgetStanding[]): readonly Denying[] {
