@@ -43,7 +43,7 @@ export interface FusionPool {
 }
 
 /** The calls of a fusion. */
-export interface PlannedCalls {
+interface PlannedCalls {
   readonly count: number
   readonly backends: readonly Backend[]
   /** The highest output limit that the fusion gives one of them, whatever the request allows. */

@@ -84,8 +84,8 @@ export const accessBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/admit-request.ts',
-        find: '  const now = principal.recheck()\n',
-        replace: '  const now: Principal | Promise<Principal> = principal\n',
+        find: '  const now = before.recheck()\n',
+        replace: '  const now: Principal | Promise<Principal> = before\n',
       },
     ],
   },
