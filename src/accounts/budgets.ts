@@ -113,7 +113,8 @@ export async function budgetStates(
   return budgets.map((budget) => budgetState(budget, meter, nowMs))
 }
 
-function budgetState(budget: Budget, meter: BudgetMeter, nowMs: number): BudgetState {
+/** The state of a budget that `meter` counts. */
+export function budgetState(budget: Budget, meter: BudgetMeter, nowMs: number): BudgetState {
   const standing = meter.standing(nowMs, budget)
   const { spent, held } = standing
   const left = Math.max(0, budget.limit - spent - held)

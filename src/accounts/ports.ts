@@ -60,6 +60,12 @@ export interface KeyQueries {
   revokeKey(keyId: string, nowMs: number, record: AuditRecord): Promise<boolean>
 }
 
+/** Budgets of several accounts, with what they spent and hold. */
+export interface BudgetBooks {
+  readonly budgets: readonly Budget[]
+  readonly counters: readonly BucketCounters[]
+}
+
 /** Budgets and their counters (contract 46). */
 export interface BudgetQueries {
   /** In the order in which they were set. */
@@ -75,6 +81,8 @@ export interface BudgetQueries {
   removeBudget(accountId: string, budgetId: string, record: AuditRecord): Promise<boolean>
   /** What all its budgets spent in buckets since a time, and what running requests hold. A bucket can be in it several times. */
   readBudgetSpending(accountId: string, sinceMs: number): Promise<readonly BucketCounters[]>
+  /** The same of several accounts, with their budgets; those of an account are in the order in which they were set. */
+  readBudgetBooks(accountIds: readonly string[], sinceMs: number): Promise<BudgetBooks>
   /** Deletes at most `limit` of the oldest counters from before a time; returns how many. */
   deleteSpendingBefore(timeMs: number, limit: number): Promise<number>
 }

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { BudgetQueries } from '../accounts/ports.ts'
+import type { BucketCounters } from '../domain/budget-meter.ts'
 import {
   type Budget,
   type BudgetScope,
@@ -60,24 +61,11 @@ export const budgetStore = defineStore<BudgetQueries>({
     })
   },
 
-  async readBudgetSpending(db, accountId, sinceMs) {
-    const rows = await db
-      .selectFrom('budget_spending')
-      .select(['budget_id', 'bucket_ms', 'spent'])
-      .where('account_id', '=', accountId)
-      .where('bucket_ms', '>=', Math.floor(sinceMs))
-      .execute()
-    const running = await db
-      .selectFrom('requests')
-      .select('holds')
-      .where('account_id', '=', accountId)
-      .where('holds', 'is not', null)
-      .execute()
-    const holds = running.flatMap((row) => readHolds(row.holds!)).filter(({ amount }) => isAmount(amount))
-    return [
-      ...rows.map((row) => ({ budgetId: row.budget_id, bucketMs: row.bucket_ms, spent: row.spent, held: 0 })),
-      ...holds.map(({ budgetId, bucketMs, amount }) => ({ budgetId, bucketMs, spent: 0, held: amount })),
-    ]
+  readBudgetSpending: (db, accountId, sinceMs) => spendingOf(db, [accountId], sinceMs),
+
+  async readBudgetBooks(db, accountIds, sinceMs) {
+    if (accountIds.length === 0) return { budgets: [], counters: [] }
+    return { budgets: await budgetsOf(db, ...accountIds), counters: await spendingOf(db, accountIds, sinceMs) }
   },
 
   async deleteSpendingBefore(db, timeMs, limit) {
@@ -89,16 +77,40 @@ export const budgetStore = defineStore<BudgetQueries>({
   },
 })
 
-/** In the order in which they were set. */
-export async function budgetsOf(db: Kysely<Tables>, accountId: string): Promise<readonly Budget[]> {
+/** Those of an account are in the order in which they were set. */
+export async function budgetsOf(db: Kysely<Tables>, ...accountIds: readonly string[]): Promise<readonly Budget[]> {
   const rows = await db
     .selectFrom('budgets')
     .selectAll()
-    .where('account_id', '=', accountId)
+    .where('account_id', 'in', accountIds)
     .orderBy('created_at_ms')
     .orderBy('id')
     .execute()
   return rows.map(readBudget)
+}
+
+async function spendingOf(
+  db: Kysely<Tables>,
+  accountIds: readonly string[],
+  sinceMs: number,
+): Promise<readonly BucketCounters[]> {
+  const rows = await db
+    .selectFrom('budget_spending')
+    .select(['budget_id', 'bucket_ms', 'spent'])
+    .where('account_id', 'in', accountIds)
+    .where('bucket_ms', '>=', Math.floor(sinceMs))
+    .execute()
+  const running = await db
+    .selectFrom('requests')
+    .select('holds')
+    .where('account_id', 'in', accountIds)
+    .where('holds', 'is not', null)
+    .execute()
+  const holds = running.flatMap((row) => readHolds(row.holds!)).filter(({ amount }) => isAmount(amount))
+  return [
+    ...rows.map((row) => ({ budgetId: row.budget_id, bucketMs: row.bucket_ms, spent: row.spent, held: 0 })),
+    ...holds.map(({ budgetId, bucketMs, amount }) => ({ budgetId, bucketMs, spent: 0, held: amount })),
+  ]
 }
 
 /** A key's budgets go to the key that replaces it, and count both while both work (contract 46.7). */

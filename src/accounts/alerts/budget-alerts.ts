@@ -1,9 +1,11 @@
-import { alertWindowMs } from '../../domain/budget-windows.ts'
+import { BudgetMeter } from '../../domain/budget-meter.ts'
+import { alertWindowMs, longestWindowMs } from '../../domain/budget-windows.ts'
+import type { Budget } from '../../domain/budgets.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { idMinter } from '../../runtime/ids.ts'
 import { minuteMs } from '../../runtime/minute-log.ts'
 import type { RandomBytes } from '../../runtime/random.ts'
-import { type BudgetState, budgetStates } from '../budgets.ts'
+import { budgetState, type BudgetState } from '../budgets.ts'
 import type { BudgetQueries, EmailQueries } from '../ports.ts'
 import { alertId, type PassedThreshold, writeAlertEvent, writeAlertMail } from './alert-message.ts'
 import type { AlertQueries, NewDelivery, WebhookQueries } from './alert-ports.ts'
@@ -20,7 +22,7 @@ const lateMs = 2 * minuteMs
 const accountsAtOnce = 200
 
 export interface BudgetAlertDeps {
-  readonly store: Pick<BudgetQueries, 'listBudgets' | 'readBudgetSpending'> &
+  readonly store: Pick<BudgetQueries, 'readBudgetBooks'> &
     Pick<AlertQueries, 'listBudgetedAccounts' | 'hasBudgetRefusals' | 'hasBudgetAlert' | 'addBudgetAlert'> &
     Pick<EmailQueries, 'listEmails'> &
     Pick<WebhookQueries, 'listWebhooks'>
@@ -90,25 +92,31 @@ export class BudgetAlerts {
     let afterId = ''
     for (;;) {
       const accounts = await store.listBudgetedAccounts(afterId, accountsAtOnce, onlyWithWebhooks)
-      for (const accountId of accounts) await this.#checkAccount(accountId)
+      await this.#checkAccounts(accounts)
       if (accounts.length < accountsAtOnce || this.#isClosed) return
       afterId = accounts.at(-1)!
     }
   }
 
-  async #checkAccount(accountId: string): Promise<void> {
+  async #checkAccounts(accountIds: readonly string[]): Promise<void> {
     const nowMs = this.#deps.quotaNowMs()
-    const states = await budgetStates(this.#deps.store, accountId, nowMs)
-    const begun = states
-      .filter(({ budget }) => !budget.rolling)
-      .map(({ budget }) => alertWindowMs(budget, nowMs))
+    const books = await this.#deps.store.readBudgetBooks(accountIds, nowMs - longestWindowMs - lateMs)
+    const meter = new BudgetMeter(books.counters)
+    for (const budgets of Map.groupBy(books.budgets, ({ accountId }) => accountId).values())
+      await this.#checkAccount(budgets, meter, nowMs)
+  }
+
+  async #checkAccount(budgets: readonly Budget[], meter: BudgetMeter, nowMs: number): Promise<void> {
+    const statesAt = (atMs: number): BudgetState[] => budgets.map((budget) => budgetState(budget, meter, atMs))
+    const begun = budgets
+      .filter(({ rolling }) => !rolling)
+      .map((budget) => alertWindowMs(budget, nowMs))
       .filter((startMs) => nowMs - startMs < lateMs)
     for (const endedMs of new Set(begun)) {
-      const ended = await budgetStates(this.#deps.store, accountId, endedMs - 1)
       const hasEnded = ({ budget }: BudgetState): boolean => !budget.rolling && alertWindowMs(budget, nowMs) === endedMs
-      await this.#checkBudgets(ended, { nowMs, endedMs }, hasEnded)
+      await this.#checkBudgets(statesAt(endedMs - 1), { nowMs, endedMs }, hasEnded)
     }
-    await this.#checkBudgets(states, { nowMs })
+    await this.#checkBudgets(statesAt(nowMs), { nowMs })
   }
 
   /** Compares the budgets of one account, or some of them, with what is spent. */
