@@ -61,7 +61,7 @@ export interface KeyQueries {
 }
 
 /** Budgets of several accounts, with what they spent and hold. */
-export interface BudgetBooks {
+interface BudgetBooks {
   readonly budgets: readonly Budget[]
   readonly counters: readonly BucketCounters[]
 }
