@@ -38,7 +38,7 @@ export function budgetError(
     held: writeBudgetAmount(unit, standing.held),
     limit: writeBudgetAmount(unit, limit),
     need: writeBudgetAmount(unit, need),
-    raise: budget.setBy === 'operator' ? 'ask for a higher limit' : 'raise the budget',
+    raise: budget.setBy === 'operator' ? 'ask for more' : 'raise the budget',
     wayOut: need > limit ? 'Send a shorter request' : waitFor(budget, isHeld, resetsMs),
   }
   if (!isHeld || heldForMs > longestWaitMs) return new ServiceError('budget_exceeded', { ...facts, words })
@@ -60,10 +60,10 @@ export function spentUntilMs(
   return Math.max(...spent.map(({ budget, standing }) => resetsAtMs(budget, standing, nowMs)))
 }
 
-/** What a request waits for that the whole budget could pay for. The oldest part of a sliding window may be too little. */
+/** How to wait for a budget that as a whole could pay. In a sliding window, what becomes free first may not be enough. */
 function waitFor({ rolling }: Budget, isHeld: boolean, resetsMs: number): string {
   if (isHeld) return 'Wait until running requests end'
-  return rolling ? `Retry from ${writeReset(resetsMs)}` : `Wait until ${writeReset(resetsMs)}`
+  return rolling ? `Try again after ${writeReset(resetsMs)}` : `Wait until ${writeReset(resetsMs)}`
 }
 
 function denyingBudgets(claim: BudgetClaim, standings: readonly BudgetStanding[]): readonly Denying[] {

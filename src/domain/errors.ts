@@ -183,12 +183,12 @@ export const errorCatalog = {
   },
   budget_exceeded: {
     ...overBudget,
-    message: '{budget} has {left} of {limit} left. This request needs at least {need}. {wayOut}, or {raise}:',
+    message: '{budget} has {left} of {limit} left. This request needs {need}. {wayOut}, or {raise}:',
   },
   budget_held: {
     ...limited,
     message:
-      '{budget} cannot pay for this request yet: {spent} of {limit} spent, {held} held by running requests, at least {need} needed. Please try again in {seconds}s.',
+      '{budget} cannot pay for this request yet: {spent} of {limit} spent, {held} held by running requests, {need} needed. Please try again in {seconds}s.',
   },
   budget_price_unknown: {
     ...overBudget,

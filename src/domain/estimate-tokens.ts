@@ -87,6 +87,11 @@ function turnTokens(turn: Turn): number {
   return tokens
 }
 
+/** Estimates the input tokens of an image, audio, or a file; 0 for other parts. */
+export function estimateMedia(part: InputPart | AssistantPart): number {
+  return part.type === 'image' || part.type === 'audio' || part.type === 'file' ? partTokens(part) : 0
+}
+
 function partTokens(part: InputPart | AssistantPart): number {
   switch (part.type) {
     case 'text':

@@ -93,7 +93,7 @@ function checkAndAdmit(
     ? { capable: served, doubtful: undefined }
     : assertCapable(served, conversation, deps.formats(given.format).inputField, learned)
   const checked = { principal, profile, request, conversation, learned, isFused, backends: capable, doubtful }
-  return mayHaveBudgets(principal) ? admitBudgeted(deps, checked, plan) : admitChecked(deps, checked, undefined)
+  return mayHaveBudgets(principal) ? admitBudgeted(deps, checked, plan) : admitChecked(deps, checked, undefined, false)
 }
 
 /** A request that passed all checks but those of budgets. */
@@ -121,17 +121,18 @@ async function admitBudgeted(
     fusionOutput,
     nowMs: deps.clock.nowMs(),
   })
-  if (budgeted === undefined)
-    return admitChecked(deps, { ...checked, principal: await principalOfNow(principal, profile.id) }, undefined)
+  if (budgeted === undefined) return admitChecked(deps, checked, undefined, true)
   const able = isFused ? checked : { ...checked, backends: budgeted.backends }
-  const admitted = await admitChecked(deps, able, budgeted.claim)
+  const admitted = await admitChecked(deps, able, budgeted.claim, true)
   return { ...admitted, ...(await budgeted.prepare(admitted, deps)) }
 }
 
+/** `hasWaited`: something was waited for since the key was checked. */
 function admitChecked(
   deps: AdmitDeps,
   { principal, profile, request, conversation, learned, isFused, backends, doubtful }: CheckedRequest,
   claim: BudgetClaim | undefined,
+  hasWaited: boolean,
 ): AdmittedRequest | Promise<AdmittedRequest> {
   const { accountId, keyId } = principal
   const { id, format } = request
@@ -145,9 +146,8 @@ function admitChecked(
   const reading = askLedger(deps, () => deps.ledger.prepare?.(accountId, claim !== undefined))
   const admit = ({ plan, limits }: Principal): Admission | Promise<Admission> =>
     askLedger(deps, () => deps.ledger.admit(opening, plan, limits?.rate, claim))
-  // A request without budgets has waited for nothing else since its key was checked.
   const found =
-    reading === undefined && claim === undefined
+    reading === undefined && !hasWaited
       ? admit(principal)
       : Promise.resolve(reading)
           .then(() => principalOfNow(principal, profile.id))

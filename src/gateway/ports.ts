@@ -357,8 +357,8 @@ export interface CallSpending {
   readonly limitOfBudgets: number | undefined
   /** A call that was granted has ended, answered or with an error. */
   ended(bill: CallBill, error: unknown): void
-  /** The error of a request that has no backend left, if its budgets could not pay for a further call; otherwise undefined. */
-  refusal(): Promise<ServiceError | undefined> | undefined
+  /** Why a request has no backend left, if its budgets still cannot pay for a call that they refused. */
+  refusal(attempts: readonly Attempt[]): Promise<ServiceError | undefined> | undefined
 }
 
 /** Observes admitted requests, for figures and metrics. Its methods must not throw. */

@@ -11,7 +11,7 @@ const budget: Budget = someBudget({ limit: 20 * nanoPerUsd })
 const links = linksFor('https://svc-router.example.com')
 
 /** The message of a refusal of a request that costs 0.25 USD at least. */
-function refusal(changes: Partial<Budget>, spent: number): string {
+function refusal(changes: Partial<Budget>, spent: number, held = 0, heldForMs = 1): string {
   const amounts = { nanoUsd: 0.25 * nanoPerUsd, tokens: 1_000_000 }
   const claim: BudgetClaim = {
     budgets: [{ ...budget, ...changes }],
@@ -20,12 +20,12 @@ function refusal(changes: Partial<Budget>, spent: number): string {
     leastOutput: 1_024,
     mostOutput: 1_024,
   }
-  return errorMessage(budgetError(claim, [{ spent, held: 0, oldestMs: nowMs }], nowMs, 1), links)
+  return errorMessage(budgetError(claim, [{ spent, held, oldestMs: nowMs }], nowMs, heldForMs), links)
 }
 
 test('says what is left, what is needed, when to try again, and where to raise the budget', () => {
   expect(refusal({}, 19.94 * nanoPerUsd)).toBe(
-    'The monthly budget for this account has 0.06 of 20.00 USD left. This request needs at least 0.25 USD. Wait until Dec 1 at 00:00 UTC, or raise the budget: https://svc-router.example.com/account/budgets',
+    'The monthly budget for this account has 0.06 of 20.00 USD left. This request needs 0.25 USD. Wait until Dec 1 at 00:00 UTC, or raise the budget: https://svc-router.example.com/account/budgets',
   )
 })
 
@@ -37,7 +37,20 @@ test.each([
   { scope: 'key', subject: 'key_0Vc4cSAA001tG62F7taHua8D', window: 'month', rolling: true, setBy: 'operator' },
   { scope: 'profile', subject: 'svc-router/frontier', window: '5h', rolling: true, setBy: 'operator' },
 ] as const)('is not cut, even for the longest name of a budget of a $scope', (changes) => {
-  const message = refusal({ ...changes, limit: 1_000 * nanoPerUsd }, 999.987654 * nanoPerUsd)
-  expect(message).not.toContain('…')
-  expect(message).toContain('or ask for a higher limit: https://')
+  for (const message of [
+    refusal({ ...changes, limit: 1_000 * nanoPerUsd }, 999.987654 * nanoPerUsd),
+    refusal({ ...changes, limit: 1_000 * nanoPerUsd }, 0, 999.987654 * nanoPerUsd, 600_000),
+    refusal({ ...changes, unit: 'tokens', limit: 100_000_000 }, 99_876_543),
+    refusal({ ...changes, unit: 'tokens', limit: 100_000_000 }, 0, 99_876_543, 600_000),
+  ]) {
+    expect(message).not.toContain('…')
+    expect(message).toContain('or ask for more: https://')
+  }
+  for (const [unit, limit] of [
+    ['usd', 1_000 * nanoPerUsd],
+    ['tokens', 100_000_000],
+  ] as const)
+    expect(refusal({ ...changes, unit, limit }, 0.123_456_78 * limit, 0.876_543_21 * limit, 10_000)).toMatch(
+      /try again in 10s\.$/,
+    )
 })

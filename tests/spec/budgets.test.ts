@@ -197,7 +197,7 @@ describe('budgets of keys and profiles', () => {
     const refused = await readAnswer(await service.chat({}, bearer))
     expect(refused.status).toBe(402)
     expect(refused.text).toMatch(
-      /The sliding 5-hour budget for this key has [\d.]+ of 0.01 USD left\. This request needs at least [\d.]+ USD. Send a shorter request, or raise the budget: http/,
+      /The sliding 5-hour budget for this key has [\d.]+ of 0.01 USD left\. This request needs [\d.]+ USD. Send a shorter request, or raise the budget: http/,
     )
     expect(refused.text).toContain(`"key":"${stored.id}"`)
     await budget({
@@ -254,6 +254,20 @@ test('a large budget does not change the output limits of a fusion, although its
   await budget({ limit: 0.5 * nanoPerUsd })
   const lowered = await limits()
   expect(Math.max(...([...lowered.limits] as number[]))).toBe(Number(lowered.header))
+})
+
+test('no call of an answer with the fusion tool may write more than is held for it', async () => {
+  await start()
+  await budget({ limit: 1_000 * nanoPerUsd })
+  const tools = { 'x-svc-router-tools': 'svc-router:fusion' }
+  const answer = await service.chat({ model: 'svc-router/frontier' }, tools)
+  expect(answer.status, await answer.text()).toBe(200)
+  const limit = Number(answer.headers.get('x-svc-router-max-output-tokens'))
+  expect(limit).toBeGreaterThan(0)
+  const bodies = service.providers.flatMap((provider) => provider.captured())
+  expect(bodies.length).toBeGreaterThan(0)
+  for (const { body } of bodies)
+    expect((JSON.parse(body) as { max_tokens?: number }).max_tokens).toBeLessThanOrEqual(limit)
 })
 
 test('the operator gets a signed alert of a budget by webhook', async () => {

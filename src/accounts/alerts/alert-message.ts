@@ -73,7 +73,7 @@ export function writeAlertMail(
     '',
     isUsedUp
       ? 'Until then, requests that it cannot pay for are rejected.'
-      : 'As less is left, answers may get a lower output limit, and requests that it cannot pay for are rejected.',
+      : 'As the budget runs out, answers may get a lower output limit. Requests that it cannot pay for are rejected.',
   ]
   return {
     subject: isUsedUp ? `A budget ${verb} used up` : `${threshold}% of a budget ${verb} spent`,

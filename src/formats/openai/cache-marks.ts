@@ -14,13 +14,12 @@ import {
 import { planMarks } from '../cache/plan-marks.ts'
 import { type Draft, isArray } from '../fields.ts'
 import type { Dialect, WriteTarget } from '../format.ts'
+import { gptVersion } from './gpt-version.ts'
 
 export type MarkStyle = NonNullable<Dialect['cacheMarks']>
 
 /** The first model with marks: before it, OpenAI's models cache every prefix and reject marks. */
 const firstMarked = 5.06
-/** Names of deployments at Azure contain no period: 4.1 is 41. */
-const gptVersion = /gpt-(\d)\.?(\d{1,2})?/
 /** Content that takes a mark in the request of either format. */
 const markable = new Set<Json | undefined>(['image_url', 'input_image', 'file', 'input_file'])
 
@@ -32,8 +31,7 @@ export function markStyle({ cacheMarks, refusedFields }: Dialect, model: string)
 
 /** Whether an OpenAI model accepts cache marks. */
 export function isMarkedGpt(model: string): boolean {
-  const [, major = '0', minor = '0'] = gptVersion.exec(model.toLowerCase()) ?? []
-  return Number(major) + Number(minor) / 100 >= firstMarked
+  return gptVersion(model) >= firstMarked
 }
 
 /** The member that marks a part. */

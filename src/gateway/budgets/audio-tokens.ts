@@ -5,11 +5,16 @@ const tagHeaderBytes = 10
 
 /**
  * The most tokens of audio in base64 (contract 46.3). Undefined if its size says nothing about its length: in formats such as
- * FLAC, an hour of silence has a few kilobytes. The content decides, because the stated format can be wrong.
+ * FLAC, an hour of silence has a few kilobytes. For WAV and MP3, the content decides, because the stated format can be wrong.
  */
 export function mostAudioTokens(data: string, format: string): number | undefined {
   const isSteady = format === 'pcm16' || (format === 'wav' && data.startsWith('UklGR')) || isMp3(data)
-  return isSteady ? Math.ceil(data.length / base64PerToken) : undefined
+  return isSteady ? audioTokensOf(data) : undefined
+}
+
+/** The most tokens of such audio. */
+export function audioTokensOf(data: string): number {
+  return Math.ceil(data.length / base64PerToken)
 }
 
 function isMp3(data: string): boolean {

@@ -120,8 +120,7 @@ export class BudgetedRequest {
       ...pricedRequest(this.#asking.request.body, conversation),
       nowMs: () => clock.nowMs(),
       monotonicMs: () => clock.monotonicMs(),
-      refusalOf: async (call) =>
-        readSpending && (await refusedCallError(this.claim.budgets, call, readSpending, clock.nowMs())),
+      refusalOf: readSpending && ((call) => refusedCallError(this.claim.budgets, call, readSpending, clock)),
     })
   }
 }

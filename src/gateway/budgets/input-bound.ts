@@ -1,8 +1,10 @@
 import type { AssistantPart, Conversation, InputPart } from '../../domain/conversation.ts'
+import { estimateMedia } from '../../domain/estimate-tokens.ts'
 import { isGiven, isObject, type Json, type JsonObject } from '../../domain/json.ts'
 import { statedType } from '../../formats/media-types.ts'
+import { gptVersion } from '../../formats/openai/gpt-version.ts'
 import type { Backend } from '../ports.ts'
-import { mostAudioTokens } from './audio-tokens.ts'
+import { audioTokensOf, mostAudioTokens } from './audio-tokens.ts'
 
 /** What providers add to a request by themselves, such as instructions for tools, in tokens. */
 const addedTokens = 1_024
@@ -12,13 +14,15 @@ const tokensOfUnknownFile = 300_000
 const unknownWindow = 2_000_000
 /** More than any provider counts for one image, except for these models. */
 const tokensPerImage = 6_000
+const tokensPerPatchedImage = 25_000
+/** The first model of OpenAI that counts images by patches. */
+const firstPatching = 5.04
 /**
  * The most tokens of one image, by the published rules of the models: GPT-4o mini counts 2,833 and up to 8 tiles of 5,667, GPT
  * from 5.4 on up to 10,000 patches with a factor of at most 2.46, and Qwen up to 16,384.
  */
 const imageTokens: readonly (readonly [models: RegExp, tokens: number])[] = [
   [/gpt-4o-mini/i, 50_000],
-  [/gpt-(?:5\.[4-9]|[6-9])/i, 25_000],
   [/qwen|qvq/i, 16_400],
 ]
 /** Types of parts whose content only the provider reads, besides the files of a conversation. */
@@ -34,6 +38,8 @@ export interface InputBound {
   readonly images: number
   /** What its audio and files have at most, without those of plain text. */
   readonly media: number
+  /** What an estimate of its input counts for its images, audio, and files. */
+  readonly usualMedia: number
   /** Whether the provider can add as much as fits into the window. */
   readonly isOpen: boolean
   /** Whether the provider may first read all of it to summarize it. */
@@ -53,8 +59,10 @@ export function inputBound(
   let text = bytes + addedTokens
   let media = 0
   let images = 0
+  let usualMedia = 0
   for (const { parts } of turns) {
     for (const part of parts) {
+      usualMedia += estimateMedia(part)
       text -= base64Length(part)
       media += mediaTokens(part)
       if (part.type === 'image' && isImage(part.url)) images += 1
@@ -69,18 +77,22 @@ export function inputBound(
     // The prompt of a Responses request is a template that the provider stores.
     isObject(body['prompt'])
   const tokens = Math.max(0, text) + media
-  return { tokens, images, media, isOpen, ...(asksForSummary(body) && { isSummarized: true }) }
+  return { tokens, images, media, usualMedia, isOpen, ...(asksForSummary(body) && { isSummarized: true }) }
 }
 
 /** What the input of a call counts as at most: never more than the window of the model, in each of its readings. */
 export function inputAt(
-  { tokens, images, isOpen, isSummarized = false }: InputBound,
+  { tokens, images, isOpen, isSummarized = false }: Omit<InputBound, 'media' | 'usualMedia'>,
   { model, contextWindow }: Pick<Backend, 'model' | 'contextWindow'>,
 ): number {
   const readings = isSummarized ? 2 : 1
   if (isOpen) return (contextWindow ?? unknownWindow) * readings
-  const perImage = imageTokens.find(([models]) => models.test(model))?.[1] ?? tokensPerImage
+  const perImage = imageTokens.find(([models]) => models.test(model))?.[1] ?? usualImageTokens(model)
   return Math.min(tokens + images * perImage, contextWindow ?? Number.MAX_SAFE_INTEGER) * readings
+}
+
+function usualImageTokens(model: string): number {
+  return gptVersion(model) >= firstPatching ? tokensPerPatchedImage : tokensPerImage
 }
 
 /** Whether the provider summarizes a long prompt itself before it answers, and bills that call, too. */
@@ -93,8 +105,11 @@ function asksForSummary({ compaction, context_management: management }: JsonObje
 }
 
 /** The most that the media of a request have as input, as far as their sizes are known or assumed. */
-export function mediaAt({ media, images }: InputBound, backend: Pick<Backend, 'model' | 'contextWindow'>): number {
-  return inputAt({ tokens: media, images, media, isOpen: false }, backend)
+export function mediaAt(
+  { media, images }: Pick<InputBound, 'media' | 'images'>,
+  backend: Pick<Backend, 'model' | 'contextWindow'>,
+): number {
+  return inputAt({ tokens: media, images, isOpen: false }, backend)
 }
 
 /** The base64 of a part that does not count as text. */
@@ -109,7 +124,7 @@ function mediaTokens(part: InputPart | AssistantPart): number {
     case 'image':
       return isImage(part.url) ? 0 : fileTokens(part.url)
     case 'audio':
-      return mostAudioTokens(part.data, part.format) ?? tokensOfUnknownFile
+      return mostAudioTokens(part.data, part.format) ?? Math.max(tokensOfUnknownFile, audioTokensOf(part.data))
     case 'file':
       return fileTokens(part.data)
     default:

@@ -131,7 +131,7 @@ function outputLimits(
   const { budget_tokens: thinking = 0 } = objectOf(request.body['thinking'])
   // The limit includes thinking, and must be larger.
   const least = leastOutputTokens + (typeof thinking === 'number' ? Math.max(0, thinking) : 0)
-  return { least: Math.min(least, most), most }
+  return { least: Math.min(least, maxOutputTokens ?? most), most }
 }
 
 /** The longest answer that every backend accepts as a limit. */

@@ -3,7 +3,7 @@ import type { Usage } from '../../domain/conversation.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { inNanodollars, type Picodollars } from '../../domain/money.ts'
 import { costOf } from '../../domain/token-price.ts'
-import { mayBeBilled, UpstreamError } from '../../domain/upstream.ts'
+import { type Attempt, mayBeBilled, UpstreamError } from '../../domain/upstream.ts'
 import type { Backend, CallGrant, HeldBudgets } from '../ports.ts'
 import type { CallBill, CutAnswer } from './call-bill.ts'
 import { highestCost, possibleTiers, type PricedCall } from './highest-cost.ts'
@@ -26,7 +26,7 @@ interface HeldRequest extends Pick<PricedCall, 'tier' | 'searches' | 'isAudioFre
   /** Answers per call. */
   readonly answers: number
   /** The error of a request whose budgets cannot pay for a further call. */
-  readonly refusalOf: (call: RefusedCall) => Promise<ServiceError | undefined>
+  readonly refusalOf?: ((call: RefusedCall) => Promise<ServiceError | undefined>) | undefined
 }
 
 interface OpenCall {
@@ -118,9 +118,9 @@ export class RequestSpending {
     }
   }
 
-  refusal(): Promise<ServiceError | undefined> | undefined {
+  refusal(attempts: readonly Attempt[]): Promise<ServiceError | undefined> | undefined {
     const worst = this.#refused
-    return worst && this.#request.refusalOf({ worst, held: this.#all, spent: this.spent() })
+    return worst && this.#request.refusalOf?.({ worst, held: this.#all, spent: this.spent(), attempts })
   }
 
   /** A call has ended, answered or with an error. One that its provider rejected or did not get costs nothing. */
@@ -171,13 +171,13 @@ export class RequestSpending {
     const { cut } = bill
     if (cut === undefined) return usage
     const { outputTokens, answers, monotonicMs } = this.#request
-    const media = cut.hasInput ? 0 : mediaAt(input, backend)
+    const media = cut.hasInput ? 0 : mediaAt(input, backend) - input.usualMedia
     const reasonedMs = mayReason(backend, cut) ? (endedMs ?? monotonicMs()) - startedMs : 0
     const written = usage.outputTokens + Math.ceil((reasonedMs * usualTokensPerSecond) / 1_000)
     const limit = Math.max(usage.outputTokens, outputTokens * answers)
     return {
       ...usage,
-      inputTokens: Math.min(usage.inputTokens + media, Math.max(usage.inputTokens, inputAt(input, backend))),
+      inputTokens: Math.max(usage.inputTokens, Math.min(usage.inputTokens + media, inputAt(input, backend))),
       outputTokens: Math.min(written, limit),
     }
   }

@@ -178,9 +178,9 @@ export class CacheSessions implements AsyncDisposable {
         answered(answer) {
           const now = table.get(accountId, session.digest)?.branches
           const from = now === before ? continued : findContinued(now ?? [], prompt)
-          base = now ?? []
           const isFirst = answered === undefined
-          answered = withAnswer(base, prompt, answer, from)
+          if (isFirst) base = now ?? []
+          answered = withAnswer(now ?? [], prompt, answer, from)
           save(answered)
           if (!isFirst) return
           if (!isContinuing) table.began(accountId, openingOf(prompt))

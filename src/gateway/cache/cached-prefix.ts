@@ -117,9 +117,9 @@ export function withAnswer(
   }
   const others = before?.holders.filter((other) => other !== earlier) ?? []
   // A prompt that is answered once more, such as by another backend after the first one broke off, is no further turn.
-  const isAnotherTurn = before?.prompt.count !== prompt.count || continued?.change.at !== 'end'
+  const isRepeated = before?.prompt.count === prompt.count && continued?.change.at === 'end'
   const holders = [holder, ...others.map((other) => cut(other, continued!, prompt))].slice(0, maxHolders)
-  const branch = { prompt: stored(prompt), holders, turns: (before?.turns ?? 0) + (isAnotherTurn ? 1 : 0) }
+  const branch = { prompt: stored(prompt), holders, turns: (before?.turns ?? 0) + (isRepeated ? 0 : 1) }
   return [branch, ...branches.filter((other) => other !== before)].slice(0, maxBranches)
 }
 

@@ -3,6 +3,7 @@ import { fusionDepthHeaders } from '../../domain/profiles.ts'
 import { traceHeader } from '../../domain/trace-header.ts'
 import { UpstreamError, type Attempt } from '../../domain/upstream.ts'
 import type { AnswerContext } from '../../formats/format.ts'
+import { withLimit } from '../budgets/cap-output.ts'
 import { inputBound } from '../budgets/input-bound.ts'
 import type { CacheContext } from '../cache/cache-context.ts'
 import type { AttemptTrace, CallGrant, CallSpending, Backend, HeldBytes, RequestTrace } from '../ports.ts'
@@ -142,7 +143,8 @@ class MemberCall implements Disposable {
       const traceparent = this.#trace?.traceparent
       const added = fusionDepthHeaders(depth)
       const headers = traceparent === undefined ? added : [...(added ?? []), traceHeader, traceparent]
-      const granted: CallGrant = (target, _, bill) => grant(target, inputBound(body.length, conversation), bill)
+      const granted: CallGrant = (target, _, bill) =>
+        grant(target, inputBound(Buffer.byteLength(body), conversation), bill)
       await run.open({ body, stream, requestId: context.requestId, headers }, granted)
     } catch (error) {
       this.#record(error)
@@ -167,14 +169,6 @@ class MemberCall implements Disposable {
     this.#options.record(record)
     this.#trace?.ended(record)
   }
-}
-
-/** No call of a request with budgets may answer longer than is held for it (contract 46.3). */
-function withLimit(conversation: Conversation, spending: CallSpending | undefined): Conversation {
-  if (spending === undefined) return conversation
-  const { maxOutputTokens = Infinity } = conversation.sampling
-  const limit = Math.min(maxOutputTokens, spending.outputTokens)
-  return { ...conversation, sampling: { ...conversation.sampling, maxOutputTokens: limit } }
 }
 
 /** A long-running call holds its body as bytes: half the memory of text, and outside the heap. */

@@ -14,6 +14,12 @@ interface ExhaustedRequest {
   readonly nowMs: number
 }
 
+/** How many backends failed before the last one that was sent the request (contract 2.33). */
+export function sentRetryCount(attempts: readonly Attempt[]): number {
+  const sent = new Set(attempts.flatMap(({ backend, outcome }) => (outcome === 'not_sent' ? [] : [backend])))
+  return Math.max(0, sent.size - 1)
+}
+
 /** The error for a request that no backend answered (contract 7.13, 7.17, 7.18). */
 export function exhaustedError(request: ExhaustedRequest): ServiceError {
   const { profile, attempts, retryCount, candidates, unasked, nowMs } = request

@@ -1,7 +1,7 @@
 import type { EventLog } from '../../domain/events.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { LoadShedder } from '../overload/load-shedder.ts'
-import type { AllowedRequest } from '../ports.ts'
+import type { AllowedRequest, CallGrant } from '../ports.ts'
 import type { BackendStatistics } from '../routing/backend-statistics.ts'
 import type { CircuitBreakers } from '../routing/circuit-breakers.ts'
 import type { HedgeBudget } from '../routing/hedge-budget.ts'
@@ -13,6 +13,8 @@ import type { ProviderErrors } from './provider-errors.ts'
 /** One request whose backends are tried. */
 export interface FailoverOptions extends RoutedRequest {
   readonly request: AllowedRequest
+  /** Its grant for a body of so many bytes, if that is not the caller's. */
+  readonly grantFor?: ((bytes: number) => CallGrant) | undefined
   readonly accountId: string
   /** The body that was already written for one of the backends. */
   readonly written: BackendRequestBody | undefined

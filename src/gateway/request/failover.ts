@@ -22,7 +22,7 @@ import { AttemptFailures } from './attempt-failures.ts'
 import { headersFor } from './attempt-headers.ts'
 import { AttemptRun } from './attempt.ts'
 import { CallerRequestWriter, writeFor, type RequestWriter, type BackendRequestBody } from './backend-request.ts'
-import { exhaustedError } from './exhausted-error.ts'
+import { exhaustedError, sentRetryCount } from './exhausted-error.ts'
 import type { FailoverDeps, FailoverOptions } from './failover-deps.ts'
 import { firstSettled, isPendingAfter } from './first-settled.ts'
 import { RequestRetries } from './request-retries.ts'
@@ -123,7 +123,7 @@ export class Failover implements AnswerSource {
       if (backend === undefined) {
         this.#noteSkippedBackends()
         this.isExhausted = true
-        throw lastError ?? (await this.#options.request.spending?.refusal()) ?? this.#exhausted()
+        throw lastError ?? (await this.#options.request.spending?.refusal(this.attempts)) ?? this.#exhausted()
       }
       const turn = this.#roomWait.begin(backend)
       if (turn !== undefined) await this.#waitForRoom(backend, turn)
@@ -315,10 +315,11 @@ export class Failover implements AnswerSource {
       const run = this.#start(endpoint)
       const trace = this.#options.request.trace?.attempt(endpoint)
       try {
-        const { request, conversation } = this.#options
+        const { request, conversation, grantFor } = this.#options
         const { stream } = conversation
+        const grant = grantFor?.(Buffer.byteLength(body)) ?? request.grant
         const headers = headersFor(endpoint, request, trace?.traceparent)
-        await run.open({ body, stream, requestId: request.id, headers }, request.grant, this.#mayLeave)
+        await run.open({ body, stream, requestId: request.id, headers }, grant, this.#mayLeave)
       } catch (caught) {
         this.#end(run, trace, caught)
         const error = run.grant?.refusal ?? caught
@@ -392,8 +393,7 @@ export class Failover implements AnswerSource {
     if (lacking !== undefined && !isUncommitted && unasked.length === 0 && !candidates.hasUsable)
       return notCapable(lacking, profile, this.#deps.formats(this.#options.request.format).inputField)
     const { attempts } = this
-    const sent = new Set(attempts.flatMap(({ backend, outcome }) => (outcome === 'not_sent' ? [] : [backend])))
-    const retryCount = Math.min(this.retryCount, Math.max(0, sent.size - 1))
+    const retryCount = sentRetryCount(attempts)
     return exhaustedError({ profile, attempts, retryCount, candidates, unasked, nowMs: this.#deps.clock.nowMs() })
   }
 }

@@ -156,6 +156,8 @@ test('a file of plain text holds its bytes', () => {
 test.each([
   ['gpt-4o-mini', 48_169],
   ['openai/gpt-5.4-nano', 24_600],
+  ['gpt-5.10', 24_600],
+  ['gpt-54', 24_600],
   ['Qwen/Qwen3-VL-8B', 16_384],
   ['gpt-4o', 1_445],
 ])('an image holds what %s counts at most', (model, tokens) => {

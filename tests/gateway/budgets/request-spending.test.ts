@@ -46,11 +46,10 @@ beforeEach(() => {
     {
       amounts: worst,
       inUsd: true,
-      input: { tokens: 100, images: 0, media: 0, isOpen: false },
+      input: { tokens: 100, images: 0, media: 0, usualMedia: 0, isOpen: false },
       outputTokens: 1_000,
       limitOfBudgets: undefined,
       answers: 1,
-      refusalOf: () => Promise.resolve(undefined),
       tier: undefined,
       searches: 0,
       isAudioFree: () => false,
@@ -210,11 +209,10 @@ test('a stream that is canceled before content costs its input, and what can be 
     {
       amounts: worst,
       inUsd: true,
-      input: { tokens: 100, images: 0, media: 0, isOpen: false },
+      input: { tokens: 100, images: 0, media: 0, usualMedia: 0, isOpen: false },
       outputTokens: 100_000,
       limitOfBudgets: 100_000,
       answers: 1,
-      refusalOf: () => Promise.resolve(undefined),
       tier: undefined,
       searches: 0,
       isAudioFree: () => false,
@@ -240,7 +238,7 @@ describe('an answer that broke off before its provider counted', () => {
   ): Promise<number> {
     rest = 1e12
     const bill = billOf({ isStream: true, isAccepted: true, hasContent, usage: usage_, cut })
-    const input = { tokens: 100 + media, images, media, isOpen: false }
+    const input = { tokens: 100 + media, images, media, usualMedia: images * 1_600, isOpen: false }
     await spending.grant(() => {})({ ...backend, ...facts }, input, bill)
     nowMs += 3_000
     spending.ended(bill, undefined)
@@ -251,7 +249,8 @@ describe('an answer that broke off before its provider counted', () => {
   const reasoning = { capabilities: { reasoning: true } } as const
 
   test('counts images and files as admission does in addition to text, unless the provider counted the input', async () => {
-    expect(await tokensOf({ images: 2 }, cut)).toBe(20 + 12_000 + 5)
+    const estimated = usage(20 + 3_200, 5, 'estimated')
+    expect(await tokensOf({ images: 2 }, cut, estimated)).toBe(20 + 12_000 + 5)
     expect(await tokensOf({ media: 300_000, contextWindow: 128_000 }, cut)).toBe(12_025 + 128_000 + 5)
     expect(await tokensOf({ images: 2 }, { ...cut, hasInput: true })).toBe(140_030 + 25)
   })

@@ -2,7 +2,9 @@ import type { AnswerEvent, Conversation, Usage } from '../../../domain/conversat
 import { completeUsage } from '../../../domain/estimate-tokens.ts'
 import { fusionDepthHeaders } from '../../../domain/profiles.ts'
 import { UpstreamError } from '../../../domain/upstream.ts'
-import type { Backend } from '../../ports.ts'
+import { withLimit } from '../../budgets/cap-output.ts'
+import { inputBound } from '../../budgets/input-bound.ts'
+import type { Backend, CallGrant } from '../../ports.ts'
 import { AnswerEvents } from '../../request/answer-events.ts'
 import { attemptRecord } from '../../request/attempt-end.ts'
 import type { AttemptRun } from '../../request/attempt.ts'
@@ -37,8 +39,9 @@ export class CallingModelCall implements Disposable {
    * `hasFindings`: the model is shown a fusion's findings, so a second router at the backend must not start another
    * fusion.
    */
-  constructor(session: FusionSession, conversation: Conversation, backends: readonly Backend[], hasFindings: boolean) {
+  constructor(session: FusionSession, asked: Conversation, backends: readonly Backend[], hasFindings: boolean) {
     const { deps, request, context, accountId, port, totalMs, turn } = session
+    const conversation = withLimit(asked, request.spending)
     this.#session = session
     this.#conversation = conversation
     this.#startedMs = port.clock.monotonicMs()
@@ -47,7 +50,11 @@ export class CallingModelCall implements Disposable {
     const sent = { ...request, passedHeaders: undefined, addedHeaders: fusionDepthHeaders(fusionDepth) }
     const able = capableFirst(backends, conversation, deps.learned)
     const shared = { accountId, conversation, backends: able, written: undefined, totalMs, session: turn }
-    const failoverOptions = { ...shared, request: sent }
+    // What it reads has more than the caller sent: findings, and its calls of the tool.
+    const grantFor = (bytes: number): CallGrant => {
+      return (target, _, bill) => request.grant(target, inputBound(bytes, conversation, request.body), bill)
+    }
+    const failoverOptions = { ...shared, request: sent, grantFor }
     this.#failover = new Failover({ ...deps, relays: translatedOnly }, failoverOptions, (backend) => {
       // Events of a failed backend are not part of the next one's answer.
       this.#events = new AnswerEvents(port.clock)
