@@ -254,6 +254,14 @@ export const everyPage: readonly PageState[] = [
       .click()
     await page.getByRole('heading', { name: 'Attempts' }).waitFor()
   }),
+  somebody('request-cached', async (page, origin) => {
+    await page.goto(`${origin}/activity?profile=svc-router/frontier&outcome=answered&session=ses_MadeUpOfATest_1_1`)
+    await page
+      .getByRole('link', { name: /, request req_/ })
+      .first()
+      .click()
+    await page.getByText('from the cache').first().waitFor()
+  }),
   somebody('request-fusion', async (page, origin) => {
     await page.goto(`${origin}/activity?profile=svc-router/fusion`)
     await page

@@ -38,7 +38,7 @@ export interface InputBound {
   readonly images: number
   /** What its audio and files have at most, without those of plain text. */
   readonly media: number
-  /** What an estimate of its input counts for its images, audio, and files. */
+  /** What an estimate of its input counts for the same, and for its images. */
   readonly usualMedia: number
   /** Whether the provider can add as much as fits into the window. */
   readonly isOpen: boolean
@@ -62,9 +62,11 @@ export function inputBound(
   let usualMedia = 0
   for (const { parts } of turns) {
     for (const part of parts) {
-      usualMedia += estimateMedia(part)
+      const most = mediaTokens(part)
       text -= base64Length(part)
-      media += mediaTokens(part)
+      media += most
+      // A plain text file is text.
+      if (most > 0 || part.type === 'image') usualMedia += estimateMedia(part)
       if (part.type === 'image' && isImage(part.url)) images += 1
     }
   }
