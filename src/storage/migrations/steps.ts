@@ -21,6 +21,7 @@ import { refusedRequestsMigration } from './refused-requests.ts'
 import { requestSessionsMigration } from './request-sessions.ts'
 import { storedBytesMigration } from './stored-bytes.ts'
 import { webhooksMigration } from './webhooks.ts'
+import { withoutJitMigration } from './without-jit.ts'
 
 /** Every migration, in order. Forward only; the same statements on both engines, so only `text` and `bigint`. */
 export const migrations: readonly Migration[] = [
@@ -315,4 +316,5 @@ export const migrations: readonly Migration[] = [
   alertDeliveriesMigration,
   webhooksMigration,
   orderedAdmissionsMigration,
+  withoutJitMigration,
 ]

@@ -44,6 +44,19 @@ describe.runIf(hasPostgres('opening PostgreSQL'))('a PostgreSQL database', () =>
     }
   })
 
+  test('that is new or upgraded compiles no statement of the ledger, which would take seconds', async () => {
+    const db = await openPostgres(await server.createDatabase())
+    try {
+      const { rows } = await sql<{ name: string; settings: readonly string[] }>`
+        select proname as name, proconfig as settings from pg_proc
+        where proname like 'svc\\_router\\_%' and 'enable_seqscan=off' = any (proconfig)`.execute(db)
+      expect(rows.length).toBeGreaterThan(5)
+      expect(rows.filter(({ settings }) => !settings.includes('jit=off'))).toEqual([])
+    } finally {
+      await db.destroy()
+    }
+  })
+
   test('that does not accept writes is not read either', async () => {
     const url = await server.createDatabase()
     const db = await openPostgres(url)
