@@ -25,7 +25,7 @@ export function costFacts(cost: CostSum | undefined): Html | string {
         <dd>${writeUsd(cost.saved)}</dd>`
 }
 
-const computed = 'Stated by the provider, or computed from reported or estimated usage.'
+const computed = 'Stated by the provider, or computed from usage.'
 
 /** What the sum leaves out (contract 42.5, 42.8). */
 export function costNote(cost: CostSum | undefined): string {

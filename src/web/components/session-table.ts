@@ -10,8 +10,7 @@ export function sessionTable(sessions: readonly SessionCost[]): Html | string {
   return html`<section class="card">
     <h2>Cost by session</h2>
     <p>
-      The most expensive sessions. A session is a series of requests that continue one another, such as a conversation
-      with an agent.
+      The most expensive series of requests that continue one another, such as conversations with an agent.
       <a href="/docs/caching#sessions">More about sessions</a>
     </p>
     <div class="scroll" tabindex="0" role="region" aria-label="Cost by session">

@@ -31,7 +31,7 @@ import type { PageRoute } from '../http/route.ts'
 import type { AccountVisit } from '../http/visit.ts'
 
 const maxShares = 10
-const maxSessions = 10
+const maxSessions = 8
 /** Maximum number of rows in a downloaded file. */
 const maxRows = 10_000
 
