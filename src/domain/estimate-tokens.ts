@@ -2,11 +2,6 @@ import type { AnswerEvent, AssistantPart, Conversation, InputPart, Turn, Usage }
 
 /** Approximate bytes of UTF-8 text per token. */
 export const bytesPerToken = 4
-/** Estimates the tokens of a text by its bytes in UTF-8. */
-export function tokensOfBytes(bytes: number): number {
-  return Math.ceil(bytes / bytesPerToken)
-}
-
 /** Models add a few tokens around each turn and each tool. */
 const tokensPerTurn = 4
 /** Tokens of the largest image that models process without downscaling. */
@@ -19,6 +14,11 @@ const bytesPerPage = 40_000
 const tokensPerAudioSecond = 10
 /** Bytes per second of typically compressed audio. */
 const bytesPerAudioSecond = 16_000
+
+/** Estimates the tokens of a text by its bytes in UTF-8. */
+export function tokensOfBytes(bytes: number): number {
+  return Math.ceil(bytes / bytesPerToken)
+}
 
 /**
  * Estimates the input tokens of a conversation without a provider or a tokenizer. Within a third of the real count
@@ -111,7 +111,7 @@ function partTokens(part: InputPart | AssistantPart): number {
 
 /** Text counts as text; anything else, including files that only a provider can fetch, counts in pages. */
 function fileTokens(data = ''): number {
-  if (data.startsWith('data:text/')) return Math.ceil(decodedBytes(data) / bytesPerToken)
+  if (data.startsWith('data:text/')) return tokensOfBytes(decodedBytes(data))
   return tokensPerPage * Math.max(1, Math.ceil(decodedBytes(data) / bytesPerPage))
 }
 
@@ -122,5 +122,5 @@ function decodedBytes(base64: string): number {
 
 /** Counts UTF-8 bytes, because scripts with multi-byte characters take more tokens per character. */
 function textTokens(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / bytesPerToken)
+  return tokensOfBytes(Buffer.byteLength(text))
 }
