@@ -35,12 +35,17 @@ const { verdict } = SessionTurn.prototype
 SessionTurn.prototype.verdict = function (usage) {
   return isUnrecorded(this.session.digest) ? undefined : verdict.call(this, usage)
 }
+/** Of each session: a copy for every turn would cost more than what is measured of it. */
+const withoutId = new WeakMap<SessionKey, SessionKey>()
 // The record has a session's id if there is one.
 // oxlint-disable-next-line typescript/unbound-method
 const getSession = Object.getOwnPropertyDescriptor(SessionTurn.prototype, 'session')!.get!
 Object.defineProperty(SessionTurn.prototype, 'session', {
   get(this: SessionTurn) {
     const session = getSession.call(this) as SessionKey
-    return isUnrecorded(session.digest) ? { ...session, id: undefined } : session
+    if (!isUnrecorded(session.digest)) return session
+    let unrecorded = withoutId.get(session)
+    if (unrecorded === undefined) withoutId.set(session, (unrecorded = { ...session, id: undefined as never }))
+    return unrecorded
   },
 })

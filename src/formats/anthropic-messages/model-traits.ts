@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../runtime/bounded-map.ts'
 import type { WriteTarget } from '../format.ts'
 
 /**
@@ -48,8 +49,18 @@ const others: ModelTraits = {
  */
 const claudeName = /claude-(?:([a-z]+)-)?(\d+)(?:[-.](\d{1,2})(?!\d))?/
 
+/** Models whose traits are remembered. */
+const maxKnown = 200
+const known = new BoundedMap<string, ModelTraits>(maxKnown)
+
 /** The traits of a model by its name at the provider. A Claude without a number in its name counts as a current one. */
 export function traitsOf(model: string): ModelTraits {
+  let traits = known.get(model)
+  if (traits === undefined) known.set(model, (traits = readTraits(model)))
+  return traits
+}
+
+function readTraits(model: string): ModelTraits {
   const name = model.toLowerCase()
   if (!name.includes('claude')) return others
   const [, family = '', major = '', minor = '0'] = claudeName.exec(name) ?? []

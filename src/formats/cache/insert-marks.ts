@@ -25,7 +25,7 @@ export interface MarkInsertion {
   readonly fromEnd: number
   /** How many parts of the entry's `content` follow its part; -1 if the content is a text; absent if the entry itself is the block. */
   readonly partFromEnd?: number | undefined
-  /** The mark as a member, as JSON without braces: `"cache_control":{…}`. */
+  /** The mark as a further member of an object, as JSON: `,"cache_control":{…}`. */
   readonly mark: string
   /** The `type` of a block that is made of a text. */
   readonly textType: string
@@ -39,80 +39,84 @@ export function partsAfter(message: Json | undefined, part: number): number {
 
 /**
  * What to add to the request's bytes for these marks, in the order of the bytes, so that all other bytes stay the same
- * (contract 44.3). A mark whose block cannot be found is skipped.
+ * (contract 44.3). The marks of one member follow each other, in the order of the prompt. A mark whose block cannot be found
+ * is skipped.
  */
 export function insertionsOf(
   bytes: Buffer,
   members: readonly JsonMember[],
   marks: readonly MarkInsertion[],
 ): readonly JsonInsertion[] {
-  const insertions: JsonInsertion[] = []
-  for (const member of members)
-    if (marks.some((mark) => mark.member === member.key)) new Locator(bytes, member).locate(marks, insertions)
-  // Entries are found from the end of each list.
-  return inOrder(insertions)
-}
-
-/** A value in the body: where it starts, and its last byte. */
-interface Place {
-  readonly start: number
-  readonly last: number
+  const locator = new Locator(bytes, marks)
+  for (let from = 0, to = 0; from < marks.length; from = to) {
+    const name = marks[from]!.member
+    do to += 1
+    while (marks[to]?.member === name)
+    for (let at = 0; at < members.length; at += 1) if (members[at]!.key === name) locator.locate(members[at]!, from, to)
+  }
+  // Blocks are found from the end of each list.
+  return inOrder(locator.found)
 }
 
 /**
- * Finds blocks in one member of JSON that is known to be valid. Marks stand near the end of a list, so its entries are
- * searched from there: how long the conversation is does not matter.
+ * Finds blocks in JSON that is known to be valid. Marks stand near the end of a list, so its entries are searched from there:
+ * how long the conversation is does not matter.
  */
 class Locator {
+  readonly found: JsonInsertion[] = []
   readonly #bytes: Buffer
-  readonly #key: string
-  readonly #member: Place
+  readonly #marks: readonly MarkInsertion[]
+  /** Where the value starts that was found last, and its last byte. */
+  #start = 0
+  #last = 0
 
-  constructor(bytes: Buffer, { key, valueStart, valueEnd }: JsonMember) {
+  constructor(bytes: Buffer, marks: readonly MarkInsertion[]) {
     this.#bytes = bytes
-    this.#key = key
-    this.#member = { start: this.#skipSpace(valueStart), last: this.#skipSpaceBack(valueEnd - 1) }
+    this.#marks = marks
   }
 
-  /** Adds what to insert for the marks of this member. */
-  locate(marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
-    const { start, last: end } = this.#member
-    const key = this.#key
-    if (this.#bytes[start] === quote)
-      return this.#wrap(
-        this.#member,
-        marks.find(({ member }) => member === key)!,
-        found,
-      )
+  /** Adds what to insert for the marks from `first` up to `end`, which are in this member. */
+  locate({ valueStart, valueEnd }: JsonMember, first: number, end: number): void {
+    const start = this.#skipSpace(valueStart)
+    const listEnd = this.#skipSpaceBack(valueEnd - 1)
+    if (this.#bytes[start] === quote) return this.#wrap(start, listEnd, first)
     if (this.#bytes[start] !== openBracket) return
-    let most = 0
-    for (const mark of marks) if (mark.member === key) most = Math.max(most, mark.fromEnd)
-    let last = this.#skipSpaceBack(end - 1)
-    for (let fromEnd = 0; fromEnd <= most && last > start; fromEnd += 1) {
-      const first = marks.find((mark) => mark.fromEnd === fromEnd && mark.member === key)
-      const isBlock = first !== undefined && first.partFromEnd === undefined
-      if (isBlock) this.#append(last, first, found)
+    let last = this.#skipSpaceBack(listEnd - 1)
+    for (let fromEnd = 0, at = end - 1; last > start; fromEnd += 1) {
+      const mark = this.#marks[at]!
+      if (mark.fromEnd > fromEnd) {
+        last = this.#previous(this.#startOf(last))
+        continue
+      }
+      const inEntry = at
+      do at -= 1
+      while (at >= first && this.#marks[at]!.fromEnd === fromEnd)
+      const isBlock = mark.partFromEnd === undefined
+      if (isBlock) this.#append(last, inEntry)
       // What comes before the first block is not read.
-      if (isBlock && fromEnd === most) return
+      if (isBlock && at < first) return
       const entry = this.#startOf(last)
-      if (first !== undefined && !isBlock) this.#locateIn({ start: entry, last }, first, marks, found)
+      if (!isBlock) this.#locateIn(entry, last, at + 1, inEntry)
+      if (at < first) return
       last = this.#previous(entry)
     }
   }
 
-  /** Marks blocks of one entry of the list; `first` is the first mark in it. */
-  #locateIn(entry: Place, first: MarkInsertion, marks: readonly MarkInsertion[], found: JsonInsertion[]): void {
-    const content = this.#memberOf(entry, 'content')
-    if (content === undefined) return
-    if (this.#bytes[content.start] === quote) return this.#wrap(content, first, found)
-    if (this.#bytes[content.start] !== openBracket) return
-    let most = -1
-    for (const mark of marks) if (isInEntry(mark, first)) most = Math.max(most, mark.partFromEnd ?? -1)
-    let last = this.#skipSpaceBack(content.last - 1)
-    for (let fromEnd = 0; fromEnd <= most && last > content.start; fromEnd += 1) {
-      const mark = marks.find((one) => isInEntry(one, first) && one.partFromEnd === fromEnd)
-      if (mark !== undefined) this.#append(last, mark, found)
-      if (fromEnd < most) last = this.#previous(this.#startOf(last))
+  /** Marks blocks of one entry of the list: the marks are those from `first` to `at`. */
+  #locateIn(entry: number, entryLast: number, first: number, at: number): void {
+    if (!this.#find(entry, entryLast, 'content')) return
+    const start = this.#start
+    if (this.#bytes[start] === quote) return this.#wrap(start, this.#last, first)
+    if (this.#bytes[start] !== openBracket) return
+    let mark = at
+    let last = this.#skipSpaceBack(this.#last - 1)
+    for (let fromEnd = 0; last > start; fromEnd += 1) {
+      if (this.#marks[mark]!.partFromEnd === fromEnd) {
+        this.#append(last, mark)
+        mark -= 1
+        if (mark < first) return
+      }
+      last = this.#previous(this.#startOf(last))
     }
   }
 
@@ -122,33 +126,38 @@ class Locator {
     return this.#bytes[last] === comma ? this.#skipSpaceBack(last - 1) : last
   }
 
-  /** Adds the mark as the last member of an object. */
-  #append(last: number, { mark }: MarkInsertion, found: JsonInsertion[]): void {
-    if (this.#bytes[last] === closeBrace) found.push({ at: last, text: `,${mark}` })
+  /** Adds a mark as the last member of an object. */
+  #append(last: number, mark: number): void {
+    if (this.#bytes[last] === closeBrace) this.found.push({ at: last, text: this.#marks[mark]!.mark })
   }
 
   /** Makes a list with one marked block of a text. */
-  #wrap({ start, last }: Place, { mark, textType }: MarkInsertion, found: JsonInsertion[]): void {
-    found.push({ at: start, text: `[{"type":"${textType}","text":` }, { at: last + 1, text: `,${mark}}]` })
+  #wrap(start: number, last: number, at: number): void {
+    const { mark, textType } = this.#marks[at]!
+    this.found.push({ at: start, text: `[{"type":"${textType}","text":` }, { at: last + 1, text: `${mark}}]` })
   }
 
-  /** A member's value; the last one, as for parsers, if there are several. */
-  #memberOf({ start, last }: Place, name: string): Place | undefined {
-    if (this.#bytes[start] !== openBrace) return undefined
-    let found: Place | undefined
+  /** Finds a member's value; the last one, as for parsers, if there are several. Whether there is one. */
+  #find(start: number, last: number, name: string): boolean {
+    if (this.#bytes[start] !== openBrace) return false
+    let isFound = false
     let at = this.#skipSpace(start + 1)
     while (at < last && this.#bytes[at] === quote) {
       const keyEnd = this.#endOf(at)
       const isNamed = this.#isName(at + 1, keyEnd - 1, name)
       // A name that is written with escapes may be any name.
-      if (isNamed === undefined) return undefined
+      if (isNamed === undefined) return false
       const value = this.#skipSpace(this.#skipSpace(keyEnd) + 1)
       const end = this.#endOf(value)
-      if (isNamed) found = { start: value, last: end - 1 }
+      if (isNamed) {
+        isFound = true
+        this.#start = value
+        this.#last = end - 1
+      }
       at = this.#skipSpace(end)
       if (this.#bytes[at] === comma) at = this.#skipSpace(at + 1)
     }
-    return found
+    return isFound
   }
 
   /** Whether these bytes are a name; undefined if they contain escapes. Compares bytes, because creating a string is slower. */
@@ -249,11 +258,6 @@ class Locator {
     while (at > from && this.#bytes[at - 1] === backslash) at -= 1
     return end - at
   }
-}
-
-/** Whether two marks are in the same entry. */
-function isInEntry(one: MarkInsertion, other: MarkInsertion): boolean {
-  return one.member === other.member && one.fromEnd === other.fromEnd
 }
 
 /** Whether a byte belongs to a number, `true`, `false`, or `null`, and not to what surrounds one. */

@@ -104,10 +104,10 @@ export function cacheControl(lifetime: CacheLifetime): JsonObject {
   return lifetime === '1h' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' }
 }
 
-/** The same as a member, as JSON without braces. */
+/** The same as a further member of an object, as JSON. */
 export const cacheControlText: Readonly<Record<CacheLifetime, string>> = {
-  '5m': `"cache_control":${JSON.stringify(cacheControl('5m'))}`,
-  '1h': `"cache_control":${JSON.stringify(cacheControl('1h'))}`,
+  '5m': `,"cache_control":${JSON.stringify(cacheControl('5m'))}`,
+  '1h': `,"cache_control":${JSON.stringify(cacheControl('1h'))}`,
 }
 
 /** Whether a `tool_choice` of any format makes the model call a tool. */

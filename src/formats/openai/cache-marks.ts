@@ -65,7 +65,7 @@ export function relayMarks(member: 'messages' | 'input', body: JsonObject, targe
   const textType = textTypeOf(member)
   return marksFor(member, body, target).map(({ index, part, mark }) => {
     const partFromEnd = partsAfter(list[index], part)
-    return { member, fromEnd: last - index, partFromEnd, mark: JSON.stringify(mark).slice(1, -1), textType }
+    return { member, fromEnd: last - index, partFromEnd, mark: `,${JSON.stringify(mark).slice(1, -1)}`, textType }
   })
 }
 

@@ -12,7 +12,7 @@ function inserted(
   const bytes = Buffer.from(json)
   const scan = new JsonScan(bodyShape)
   scan.push(bytes)
-  const marks = places.map((place) => ({ ...place, mark, textType: 'text' }))
+  const marks = places.map((place) => ({ ...place, mark: `,${mark}`, textType: 'text' }))
   const members = scan.members(bytes)
   const insertions = insertionsOf(bytes, members, marks)
   return { bytes: patchMembers(bytes, members, changes, insertions), members, insertions }
@@ -39,7 +39,7 @@ describe('marks in a relayed body', () => {
         { role: 'assistant', content: 'Yes' },
       ],
     })
-    const marked = [1, 2].map((partFromEnd) => ({ member: 'messages', fromEnd: 1, partFromEnd }))
+    const marked = [2, 1].map((partFromEnd) => ({ member: 'messages', fromEnd: 1, partFromEnd }))
     const { messages } = JSON.parse(inserted(json, marked).bytes.toString()) as { messages: [{ content: object[] }] }
     const withMark = { cache_control: { type: 'ephemeral' } }
     expect(messages[0].content).toEqual(
