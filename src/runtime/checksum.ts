@@ -7,6 +7,20 @@ import { crc32 } from 'node:zlib'
 export const checksum: (data: Uint8Array | string, before?: number) => number = crc32
 
 const prime = 0x01000193
+/** For shorter texts, a loop is faster than a native call. */
+const shortText = 64
+
+/**
+ * A checksum of a text and its length, from 0 to 2³² − 1, so that fields of a sequence that are divided differently differ.
+ * Continues `before`. It notices accidents, not attacks.
+ */
+export function textChecksum(text: string, before = 0): number {
+  const { length } = text
+  let sum = Math.imul(before ^ length, prime)
+  if (length >= shortText) return checksum(text, sum >>> 0)
+  for (let at = 0; at < length; at += 1) sum = Math.imul(sum ^ text.charCodeAt(at), prime)
+  return sum >>> 0
+}
 
 /**
  * A checksum (FNV-1a) of the length of a part of `bytes` and of some of its bytes: all of the last 16, then fewer and fewer,

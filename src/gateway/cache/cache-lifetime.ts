@@ -20,9 +20,18 @@ const hourMark: Setting = { name: Buffer.from('"ttl"'), value: Buffer.from('1h"'
 const dayRetention: Setting = { name: Buffer.from('"prompt_cache_retention"'), value: Buffer.from('24h"') }
 const mark = Buffer.from('"cache_control"')
 
+/** Of each backend, because comparing a text that was just joined copies it. */
+const domains = new WeakMap<Backend, string>()
+
 /** Backends with the same cache: the same endpoint, credential, and model, unless the operator says more (contract 45.3). */
-export function cacheDomainOf({ cacheDomain, issuer, model }: Backend): string {
-  return cacheDomain === undefined ? `${issuer} ${model}` : `= ${cacheDomain} ${model}`
+export function cacheDomainOf(backend: Backend): string {
+  let domain = domains.get(backend)
+  if (domain === undefined) {
+    const { cacheDomain, issuer, model } = backend
+    domain = cacheDomain === undefined ? `${issuer} ${model}` : `= ${cacheDomain} ${model}`
+    domains.set(backend, domain)
+  }
+  return domain
 }
 
 /** How long a provider stores a prompt after its last request began, milliseconds (contract 45.2). */

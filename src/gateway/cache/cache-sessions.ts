@@ -8,24 +8,15 @@ import { errorName } from '../../runtime/describe-bug.ts'
 import { hourMs } from '../../runtime/durations.ts'
 import type { KeyedDigest } from '../../runtime/keyed-digest.ts'
 import type { ModelRequest } from '../ports.ts'
-import {
-  addReport,
-  findContinued,
-  isBehind,
-  isSecondTurn,
-  isSeen,
-  withAnswer,
-  type Branch,
-  type Continued,
-  type SessionBranches,
-} from './cached-prefix.ts'
-import { changeBetween, digestPrompt, type ReadPrompt } from './prompt-digest.ts'
+import { findContinued, isBehind, isSeen, type Branch, type Continued, type SessionBranches } from './cached-prefix.ts'
+import { digestPrompt, type ReadPrompt } from './prompt-digest.ts'
 import { sessionIdentity } from './session-identity.ts'
 import { readState, writeState } from './session-state.ts'
 import type { CacheSessionStore, StoredCacheSession } from './session-store.ts'
 import { SessionTable, type KnownSession } from './session-table.ts'
 import { SessionTurn, type SessionKey } from './session-turn.ts'
 import { SessionWriter } from './session-writer.ts'
+import { openingOf, TurnMemory, type TurnMemoryDeps } from './turn-memory.ts'
 
 /** Shorter bodies have no session: no provider caches a prompt of about 500 tokens. */
 const leastBytes = 2_000
@@ -76,6 +67,7 @@ export class CacheSessions implements AsyncDisposable {
   readonly #names = new BoundedMap<string, NamedSession[]>(maxNames)
   readonly #clients = new BoundedMap<string, ClientFamily>(maxClients)
   readonly #writer: SessionWriter | undefined
+  readonly #memoryDeps: TurnMemoryDeps
   #lookups = 0
   #lateInARow = 0
   #pausedUntilMs = 0
@@ -83,6 +75,8 @@ export class CacheSessions implements AsyncDisposable {
   constructor(deps: CacheSessionsDeps) {
     this.#deps = deps
     this.#writer = deps.store && new SessionWriter(deps.store, deps.clock, deps.log)
+    const store: TurnMemoryDeps['store'] = (accountId, session, known) => this.#store(accountId, session, known)
+    this.#memoryDeps = { table: this.#table, clock: deps.clock, store }
   }
 
   /** The request as a turn of its session; undefined if its prompt is too short to be cached. */
@@ -150,66 +144,20 @@ export class CacheSessions implements AsyncDisposable {
 
   #turnOf(of: SessionRequest, session: SessionKey, prompt: ReadPrompt, continued: Continued | undefined): SessionTurn {
     const { accountId, request, conversation } = of
-    const table = this.#table
-    const nowMs = (): number => Math.round(this.#deps.clock.nowMs())
-    const store = (known: KnownSession): void => this.#store(accountId, session.digest, known)
-    const save = (branches: SessionBranches): void => {
-      const known = { branches, updatedMs: nowMs() }
-      table.set(accountId, session.digest, known)
-      store(known)
-    }
-    const before = table.get(accountId, session.digest)?.branches
     const client = this.#clientOf(request.userAgent ?? '')
-    const isContinuing = continued !== undefined && isSeen(continued, prompt)
+    const wasSeen = continued !== undefined && isSeen(continued, prompt)
     const isExpected = session.isNamed || isAgent(client) || conversation.hints.sealedReasoning === true
-    const { began, wentOn } = table.openings(accountId, openingOf(prompt))
-    /** What the session was when this turn was answered, and what it is since then. */
-    let base: SessionBranches = []
-    let answered: SessionBranches | undefined
+    const { began, wentOn } = this.#table.openings(accountId, openingOf(prompt))
+    const begun = { accountId, session: session.digest, request, conversation, prompt, continued, isSeen: wasSeen }
     return new SessionTurn({
       session,
       prompt,
       continued,
-      continuation: { isSeen: isContinuing, isExpected, began, wentOn },
+      continuation: { isSeen: wasSeen, isExpected, began, wentOn },
       client,
       bytes: request.bytes,
       clock: this.#deps.clock,
-      changes: {
-        answered(answer) {
-          const now = table.get(accountId, session.digest)?.branches
-          const from = now === before ? continued : findContinued(now ?? [], prompt)
-          const isFirst = answered === undefined
-          if (isFirst) base = now ?? []
-          answered = withAnswer(now ?? [], prompt, answer, from)
-          save(answered)
-          if (!isFirst) return
-          if (!isContinuing) table.began(accountId, openingOf(prompt))
-          else if (from !== undefined && isSecondTurn(from, prompt)) table.wentOn(accountId, openingOf(prompt))
-        },
-        readAgain(answer) {
-          const whole = digestPrompt(request, conversation, [])
-          const corrected = withAnswer(base, whole, answer, findContinued(base, whole))
-          const now = table.get(accountId, session.digest)?.branches
-          const mine = answered?.[0]
-          if (now === answered) save(corrected)
-          // Other conversations of the session went on meanwhile.
-          else if (mine !== undefined && now?.includes(mine))
-            save(now.map((one) => (one === mine ? corrected[0]! : one)))
-          return { prompt: whole, continued: findContinued(before ?? [], whole) }
-        },
-        reported(prompt, domain, report) {
-          const known = table.get(accountId, session.digest)
-          // Two conversations may have the same sample.
-          const branch = known?.branches.find(
-            ({ prompt: one }) => one.raw === prompt.raw && changeBetween(one, prompt).at === 'end',
-          )
-          const holder = branch?.holders.find((one) => one.domain === domain)
-          if (known === undefined || holder === undefined) return
-          addReport(holder, report)
-          known.updatedMs = nowMs()
-          store(known)
-        },
-      },
+      memory: new TurnMemory(this.#memoryDeps, begun),
     })
   }
 
@@ -278,11 +226,6 @@ export class CacheSessions implements AsyncDisposable {
     this.#table.set(accountId, session, { branches, updatedMs: stored.updatedMs })
     return branches
   }
-}
-
-/** What conversations of the same client have in common. Instructions often contain a date or a path. */
-function openingOf({ tools, system }: ReadPrompt): number {
-  return tools === 0 ? system : tools
 }
 
 /** Whether other processes should know a session without a name: an agent's conversation, not a single question. */

@@ -1,5 +1,12 @@
 import { tokensOfBytes } from '../../domain/estimate-tokens.ts'
-import { changeBetween, isSameConversation, type Change, type PromptDigest, type ReadPrompt } from './prompt-digest.ts'
+import {
+  changeBetween,
+  digestOf,
+  isSameConversation,
+  type Change,
+  type PromptDigest,
+  type ReadPrompt,
+} from './prompt-digest.ts'
 
 /** Conversations of one session that are remembered: an agent and its helpers share a session. */
 const maxBranches = 4
@@ -105,22 +112,41 @@ export function withAnswer(
   continued: Continued | undefined,
 ): SessionBranches {
   const before = continued?.branch
-  const earlier = before?.holders.find(({ domain }) => domain === answer.domain)
-  const [, , bytes] = prompt.ends
+  // A prompt that is answered once more, such as by another backend after the first one broke off, is no further turn.
+  const isRepeated = before?.prompt.count === prompt.count && continued?.change.at === 'end'
+  const turns = (before?.turns ?? 0) + (isRepeated ? 0 : 1)
+  const all: Branch[] = [{ prompt: digestOf(prompt), holders: holdersAfter(prompt, answer, continued), turns }]
+  for (const other of branches) if (other !== before && all.length < maxBranches) all.push(other)
+  return all
+}
+
+/** The caches of a conversation, first the one of the backend that began to answer. */
+function holdersAfter(prompt: ReadPrompt, answer: BegunAnswer, continued: Continued | undefined): readonly Holder[] {
+  const earlier = continued && holderOf(continued.branch, answer.domain)
+  const bytes = prompt.ends[2]
   const holder: Holder = {
-    ...answer,
+    domain: answer.domain,
+    backend: answer.backend,
+    startedMs: answer.startedMs,
+    lifetimeMs: answer.lifetimeMs,
+    marked: answer.marked,
     items: prompt.count,
     bytes,
     tokens: tokensOfBytes(bytes),
     readShare: earlier?.readShare ?? 1,
     misses: earlier?.misses ?? 0,
   }
-  const others = before?.holders.filter((other) => other !== earlier) ?? []
-  // A prompt that is answered once more, such as by another backend after the first one broke off, is no further turn.
-  const isRepeated = before?.prompt.count === prompt.count && continued?.change.at === 'end'
-  const holders = [holder, ...others.map((other) => cut(other, continued!, prompt))].slice(0, maxHolders)
-  const branch = { prompt: stored(prompt), holders, turns: (before?.turns ?? 0) + (isRepeated ? 0 : 1) }
-  return [branch, ...branches.filter((other) => other !== before)].slice(0, maxBranches)
+  if (continued === undefined) return [holder]
+  const all = [holder]
+  for (const other of continued.branch.holders)
+    if (other !== earlier && all.length < maxHolders) all.push(cut(other, continued, prompt))
+  return all
+}
+
+/** The cache of a domain that holds a conversation. */
+export function holderOf({ holders }: Branch, domain: string): Holder | undefined {
+  for (const holder of holders) if (holder.domain === domain) return holder
+  return undefined
 }
 
 /** A cache of an earlier prompt, after an item that it holds was changed. */
@@ -130,11 +156,6 @@ function cut(holder: Holder, continued: Continued, prompt: ReadPrompt): Holder {
   const tokens = heldTokens(holder, continued, prompt)
   const items = change.at === 'item' ? Math.min(holder.items, change.item - 1) : 0
   return { ...holder, items, tokens, bytes: Math.min(holder.bytes, change.bytes) }
-}
-
-/** Without what only the running request needs. */
-function stored({ tools, system, settings, items, count, raw, rawLength, ends }: ReadPrompt): PromptDigest {
-  return { tools, system, settings, items, count, raw, rawLength, ends }
 }
 
 /** What a backend reported of a complete answer. */

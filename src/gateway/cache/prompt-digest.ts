@@ -1,5 +1,5 @@
 import type { AssistantPart, Conversation, InputPart, Turn } from '../../domain/conversation.ts'
-import { checksum, sampledChecksum } from '../../runtime/checksum.ts'
+import { checksum, sampledChecksum, textChecksum } from '../../runtime/checksum.ts'
 import type { ModelRequest } from '../ports.ts'
 
 /** Items that have a digest of their own. */
@@ -28,9 +28,9 @@ const memberKinds: ReadonlyMap<string, 'head' | 'conversation'> = new Map([
   ['input', 'conversation'],
 ])
 const closingBracket = 0x5d
-const shortText = 8_192
 const space = 0x20
 const nothing = Buffer.alloc(0)
+const noItems: readonly number[] = []
 
 /**
  * What is remembered of a prompt, in the order in which providers cache it: checksums, no text (contract 45.11).
@@ -53,21 +53,68 @@ export interface PromptDigest {
 }
 
 /** A prompt with what is known of its text only while its request runs. */
-export interface ReadPrompt extends PromptDigest {
+export class ReadPrompt implements PromptDigest {
+  readonly tools: number
+  readonly system: number
+  readonly settings: number
+  readonly items: readonly number[]
+  readonly count: number
+  readonly raw: number
+  readonly rawLength: number
+  readonly ends: PromptDigest['ends']
   /** The longest earlier prompt that the body seems to continue: digests were taken from it (see `digestPrompt`). */
   readonly follows: PromptDigest | undefined
   /** The conversation's bytes after it; the whole body if there is none. */
   readonly unread: Buffer
+  /** The items are those from `#first` on. */
+  readonly #turns: readonly Turn[]
+  readonly #first: number
+  #itemEnds: readonly number[] | undefined
+
+  /** `first`: how many turns come before the items. */
+  constructor(head: HeadDigest, bytes: BodyBytes, turns: readonly Turn[], first: number) {
+    const toolsEnd = head.ends[0]
+    const systemEnd = head.ends[1]
+    this.tools = head.tools
+    this.system = head.system
+    this.settings = head.settings
+    this.items = addItems(bytes.continued?.items ?? noItems, turns, first)
+    this.count = turns.length - first
+    this.raw = bytes.raw
+    this.rawLength = bytes.rawLength
+    this.ends = [toolsEnd, systemEnd, Math.max(systemEnd, bytes.length)]
+    this.follows = bytes.continued
+    this.unread = bytes.unread
+    this.#turns = turns
+    this.#first = first
+  }
+
   /** Bytes from the beginning of the prompt up to the end of so many items. */
-  endOf(items: number): number
+  endOf(items: number): number {
+    const [, systemEnd, all] = this.ends
+    if (items === 0) return systemEnd
+    this.#itemEnds ??= endsOf(this.#turns.slice(this.#first), systemEnd, all)
+    return this.#itemEnds[items - 1] ?? all
+  }
+
   /** How many model answers it contains after so many items. */
-  answersAfter(items: number): number
+  answersAfter(items: number): number {
+    let answers = 0
+    for (let at = this.#first + items; at < this.#turns.length; at += 1)
+      if (this.#turns[at]!.role === 'assistant') answers += 1
+    return answers
+  }
 }
 
 /** Where a prompt stops being the same as an earlier one. `end`: nowhere, it only continues. */
 export type Change =
   | { readonly at: 'end' | 'tools' | 'system' | 'settings'; readonly bytes: number }
   | { readonly at: 'item'; readonly item: number; readonly bytes: number }
+
+/** A prompt without what only its request needs. */
+export function digestOf({ tools, system, settings, items, count, raw, rawLength, ends }: PromptDigest): PromptDigest {
+  return { tools, system, settings, items, count, raw, rawLength, ends }
+}
 
 type DigestedRequest = Pick<ModelRequest, 'bytes' | 'members'>
 
@@ -84,40 +131,16 @@ export function digestPrompt(
   const { turns } = conversation
   let first = 0
   while (first < turns.length && isSystem(turns[first]!)) first += 1
-  const items = turns.slice(first)
-  const bytes = readBytes(request, items.length, earlier)
-  const { continued } = bytes
-  const read = continued ?? digestHead(request, conversation, turns.slice(0, first))
-  const [toolsEnd, systemEnd] = read.ends
-  const all = Math.max(systemEnd, bytes.length)
-  let itemEnds: readonly number[] | undefined
-  return {
-    tools: read.tools,
-    system: read.system,
-    settings: read.settings,
-    items: addItems(continued?.items ?? [], items),
-    count: items.length,
-    raw: bytes.raw,
-    rawLength: bytes.rawLength,
-    ends: [toolsEnd, systemEnd, all],
-    follows: continued,
-    unread: bytes.unread,
-    endOf(count) {
-      if (count === 0) return systemEnd
-      itemEnds ??= endsOf(items, systemEnd, all)
-      return itemEnds[count - 1] ?? all
-    },
-    answersAfter(count) {
-      let answers = 0
-      for (let at = count; at < items.length; at += 1) if (items[at]!.role === 'assistant') answers += 1
-      return answers
-    },
-  }
+  const bytes = readBytes(request, turns.length - first, earlier)
+  const head = bytes.continued ?? digestHead(request, conversation, turns.slice(0, first))
+  return new ReadPrompt(head, bytes, turns, first)
 }
 
 /** Where `now` differs from the beginning that it had `before`, in the order in which providers cache a prompt. */
 export function changeBetween(before: PromptDigest, now: ReadPrompt): Change {
-  const [toolsEnd, systemEnd, all] = now.ends
+  const end = { at: 'end', bytes: Math.min(before.ends[2], now.ends[2]) } as const
+  if (now.follows === before) return end
+  const [toolsEnd, systemEnd] = now.ends
   if (before.tools !== now.tools) return { at: 'tools', bytes: 0 }
   if (before.system !== now.system) return { at: 'system', bytes: toolsEnd }
   if (before.settings !== now.settings) return { at: 'settings', bytes: systemEnd }
@@ -127,7 +150,7 @@ export function changeBetween(before: PromptDigest, now: ReadPrompt): Change {
     return { at: 'item', item: index + 1, bytes: now.endOf(index) }
   }
   // An earlier prompt that is longer was shortened: all of what is left may be cached.
-  return { at: 'end', bytes: Math.min(before.ends[2], all) }
+  return end
 }
 
 /** Whether two prompts belong to the same conversation: many conversations of a client share their tools. */
@@ -135,22 +158,27 @@ export function isSameConversation(one: PromptDigest, other: PromptDigest): bool
   return one.system === other.system || (one.items.length > 0 && one.items[0] === other.items[0])
 }
 
-interface BodyBytes extends Pick<PromptDigest, 'raw' | 'rawLength'> {
+type HeadDigest = Pick<PromptDigest, 'tools' | 'system' | 'settings' | 'ends'>
+
+interface BodyBytes extends Pick<PromptDigest, 'raw' | 'rawLength'>, Pick<ReadPrompt, 'unread'> {
   /** All bytes that count. */
   readonly length: number
   readonly continued: ReadPrompt['follows']
-  readonly unread: Buffer
 }
 
 /** Finds the longest earlier prompt with whose bytes the body seems to begin. */
 function readBytes({ bytes, members }: DigestedRequest, count: number, earlier: readonly PromptDigest[]): BodyBytes {
-  let [start, end] = [0, 0]
+  let start = 0
+  let end = 0
   let head = 0
   let headLength = 0
   for (let at = 0; at < members.length; at += 1) {
     const { key, valueStart, valueEnd } = members[at]!
     const kind = memberKinds.get(key)
-    if (kind === 'conversation') [start, end] = [valueStart, valueEnd]
+    if (kind === 'conversation') {
+      start = valueStart
+      end = valueEnd
+    }
     if (kind !== 'head') continue
     head = sampledChecksum(bytes, valueStart, valueEnd, head)
     headLength += valueEnd - valueStart
@@ -172,11 +200,7 @@ function readBytes({ bytes, members }: DigestedRequest, count: number, earlier: 
 }
 
 /** What comes before the items. */
-function digestHead(
-  request: DigestedRequest,
-  conversation: Conversation,
-  system: readonly Turn[],
-): Pick<PromptDigest, 'tools' | 'system' | 'settings' | 'ends'> {
+function digestHead(request: DigestedRequest, conversation: Conversation, system: readonly Turn[]): HeadDigest {
   const tools = memberOf(request, 'tools')
   const { instructions = '' } = conversation.hints
   const toolsEnd = tools.length
@@ -188,12 +212,13 @@ function digestHead(
   }
 }
 
-/** The digests of the first items, and those of the items after them. */
-function addItems(known: readonly number[], items: readonly Turn[]): readonly number[] {
-  if (known.length >= Math.min(maxItems, items.length)) return known.slice(0, items.length)
-  const all = [...known]
-  for (let at = known.length; at < Math.min(maxItems, items.length); at += 1) all.push(addTurn(0, items[at]!))
-  return all
+/** The digests of the first items, and those of the items after them, which are the turns from `first` on. */
+function addItems(known: readonly number[], turns: readonly Turn[], first: number): readonly number[] {
+  const count = Math.min(maxItems, turns.length - first)
+  if (known.length >= count) return known.slice(0, count)
+  const added: number[] = []
+  for (let at = known.length; at < count; at += 1) added.push(addTurn(0, turns[first + at]!))
+  return known.concat(added)
 }
 
 /** Where each item ends, in proportion to the length of its text. */
@@ -225,38 +250,27 @@ function settingsOf({ toolChoice, parallelToolCalls, reasoning, outputFormat, hi
   return JSON.stringify([toolChoice, parallelToolCalls, reasoning?.effort, outputFormat, hints.verbosity])
 }
 
-/**
- * Continues a checksum with everything in a turn that a model reads. Short texts are joined, because copying them is faster
- * than another call.
- */
-function addTurn(sum: number, turn: Turn): number {
-  let all = sum
-  let text = turn.role === 'tool' ? `tool ${turn.callId}:` : `${turn.role}:`
-  // With the length, so that different fields never have the same text together.
-  const add = (name: string, field: string): void => {
-    text += `${name} ${field.length} `
-    if (field.length < shortText) text += field
-    else {
-      all = checksum(field, checksum(text, all))
-      text = ''
-    }
-  }
-  for (const part of turn.parts) addPart(part, add)
-  return checksum(text + '\n', all)
+/** Continues a checksum with everything in a turn that a model reads. */
+function addTurn(before: number, turn: Turn): number {
+  let sum = textChecksum(turn.role, before)
+  if (turn.role === 'tool') sum = textChecksum(turn.callId, sum)
+  for (const part of turn.parts) sum = addPart(textChecksum(part.type, sum), part)
+  return sum
 }
 
-function addPart(part: InputPart | AssistantPart, add: (name: string, field: string) => void): void {
+function addPart(before: number, part: InputPart | AssistantPart): number {
   switch (part.type) {
     case 'text':
     case 'refusal':
-      return add(part.type, part.text)
+      return textChecksum(part.text, before)
     case 'reasoning':
-      add('reasoning', part.text)
-      return add('sealed', part.sealed ?? '')
-    case 'call':
-      return add(`call ${part.id} ${part.namespace ?? ''} ${part.name}`, part.arguments)
+      return textChecksum(part.sealed ?? '', textChecksum(part.text, before))
+    case 'call': {
+      const named = textChecksum(part.name, textChecksum(part.namespace ?? '', textChecksum(part.id, before)))
+      return textChecksum(part.arguments, named)
+    }
     default:
-      return add(part.type, longText(part))
+      return textChecksum(longText(part), before)
   }
 }
 

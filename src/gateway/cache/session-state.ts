@@ -2,7 +2,7 @@ import type { Branch, Holder, SessionBranches } from './cached-prefix.ts'
 import type { PromptDigest } from './prompt-digest.ts'
 
 /** Another version's states are ignored. */
-const version = 3
+const version = 4
 
 type HolderCells = readonly [
   domain: string,

@@ -7,9 +7,10 @@ import type { Continuation } from '../../formats/cache/plan-marks.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Backend } from '../ports.ts'
 import { cacheDomainOf, cacheLifetimeMs, needsMarks } from './cache-lifetime.ts'
-import { warmTokens, type BegunAnswer, type Continued, type ReportedRead } from './cached-prefix.ts'
+import { holderOf, warmTokens, type BegunAnswer, type Continued, type Holder } from './cached-prefix.ts'
 import { affordableWaitSeconds, moveCost, type Place, type PlacePrice, type Turn } from './move-cost.ts'
 import type { ReadPrompt } from './prompt-digest.ts'
+import type { TurnMemory } from './turn-memory.ts'
 import { needsWholePrompt, verdictOf } from './verdict.ts'
 
 /** Writing to a cache costs this much more than reading it for the first time, at providers that charge for it. */
@@ -26,15 +27,6 @@ interface Measured {
   readonly failureRate: number
 }
 export type Measure = (backend: Backend) => Measured
-
-/** What a turn changes in what is remembered of its session. */
-interface SessionChanges {
-  answered(answer: BegunAnswer): void
-  /** Reads the whole prompt of an answered turn, and replaces what was remembered of it. */
-  readAgain(answer: BegunAnswer): Pick<SessionTurnOptions, 'prompt' | 'continued'>
-  /** The holder of this domain in the conversation of `prompt` reported usage. */
-  reported(prompt: ReadPrompt, domain: string, report: ReportedRead): void
-}
 
 /** An attempt that begins to answer. */
 interface BegunAttempt {
@@ -65,7 +57,7 @@ interface SessionTurnOptions {
   /** The caller's body, in which marks for a longer lifetime are looked for. */
   readonly bytes: Buffer
   readonly clock: Clock
-  readonly changes: SessionChanges
+  readonly memory: TurnMemory
 }
 
 /** One request as a turn of its session: which backends hold its cache, and what became of it (contract 45). */
@@ -97,8 +89,7 @@ export class SessionTurn {
   warmTokens(backend: Backend): number {
     const { continued, prompt, clock } = this.#options
     if (continued === undefined) return 0
-    const domain = cacheDomainOf(backend)
-    const holder = continued.branch.holders.find((one) => one.domain === domain)
+    const holder = holderOf(continued.branch, cacheDomainOf(backend))
     return holder === undefined ? 0 : warmTokens(holder, continued, prompt, clock.nowMs())
   }
 
@@ -136,7 +127,7 @@ export class SessionTurn {
 
   /** An attempt at one of the backends began to answer. `isCacheable`: its provider caches a body like the one sent. */
   answeredBy({ target, startedMs }: BegunAttempt, backends: readonly Backend[], isCacheable: boolean): void {
-    const { clock, changes } = this.#options
+    const { clock, memory } = this.#options
     const backend = backends.find(({ id }) => id === target.id) ?? target
     const domain = cacheDomainOf(backend)
     this.#target = target
@@ -147,7 +138,7 @@ export class SessionTurn {
       lifetimeMs: this.#lifetimeMs(target, domain),
       marked: isCacheable,
     }
-    changes.answered(this.#answer)
+    memory.answered(this.#answer)
   }
 
   /**
@@ -155,12 +146,12 @@ export class SessionTurn {
    * whole prompt, because a change in place may have been missed.
    */
   verdict(usage: Usage | undefined): CacheVerdict | undefined {
-    const { continued, prompt, client, bytes, changes } = this.#options
+    const { continued, prompt, client, bytes, memory } = this.#options
     const answer = this.#answer
     if (answer === undefined) return undefined
     const verdict = verdictOf({ continued, prompt, answer, client }, usage)
     if (prompt.follows === undefined || !needsWholePrompt(verdict)) return verdict
-    const whole = changes.readAgain({ ...answer, lifetimeMs: cacheLifetimeMs(this.#target!, bytes) })
+    const whole = memory.readAgain({ ...answer, lifetimeMs: cacheLifetimeMs(this.#target!, bytes) })
     this.#options = { ...this.#options, ...whole }
     return verdictOf({ ...whole, answer, client }, usage)
   }
@@ -186,16 +177,16 @@ export class SessionTurn {
     const { expected = 0 } = this.verdict(usage) ?? {}
     const report = { inputTokens: usage.inputTokens, readTokens: usage.cachedTokens, expected }
     // The verdict may have read the whole prompt.
-    const { prompt, changes } = this.#options
-    changes.reported(prompt, answer.domain, report)
+    const { prompt, memory } = this.#options
+    memory.reported(prompt, answer.domain, report)
   }
 
   /** The backend whose cache was used last, of those that are still warm. */
   latestWarm(backends: readonly Backend[]): Backend | undefined {
     const { continued } = this.#options
-    for (const { domain, backend } of continued?.branch.holders ?? []) {
-      const sharing = backends.filter((one) => cacheDomainOf(one) === domain)
-      const found = sharing.find(({ id }) => id === backend) ?? sharing[0]
+    if (continued === undefined) return undefined
+    for (const holder of continued.branch.holders) {
+      const found = sharing(backends, holder)
       if (found !== undefined && this.warmTokens(found) > 0) return found
     }
     return undefined
@@ -222,6 +213,17 @@ export class SessionTurn {
     })
     return [place(stay, here), place(move, there)]
   }
+}
+
+/** The backend that a cache is known from, or else the first that shares it. */
+function sharing(backends: readonly Backend[], { domain, backend }: Holder): Backend | undefined {
+  let found: Backend | undefined
+  for (const one of backends) {
+    if (cacheDomainOf(one) !== domain) continue
+    if (one.id === backend) return one
+    found ??= one
+  }
+  return found
 }
 
 /** The published or the operator's price of a backend at this time, US dollars per million tokens. */

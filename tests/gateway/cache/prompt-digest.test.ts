@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../../src/domain/json.ts'
 import { formatById } from '../../../src/formats/formats.ts'
 import { JsonScan } from '../../../src/formats/json-scan.ts'
-import { changeBetween, digestPrompt, type PromptDigest } from '../../../src/gateway/cache/prompt-digest.ts'
+import { changeBetween, digestOf, digestPrompt, type PromptDigest } from '../../../src/gateway/cache/prompt-digest.ts'
 
 const system = { role: 'system', content: 'Be brief. '.repeat(20) }
 const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }]
@@ -43,8 +43,8 @@ describe('a prompt that continues an earlier one', () => {
   })
 
   test('takes the digests of the longest earlier one that it continues', () => {
-    const shorter = { ...read(items(3)), settings: 1 }
-    const other = { ...read(items(6, (index) => `Other ${index}`)), settings: 2 }
+    const shorter = { ...digestOf(read(items(3))), settings: 1 }
+    const other = { ...digestOf(read(items(6, (index) => `Other ${index}`))), settings: 2 }
     for (const earlier of [
       [shorter, before, other],
       [other, before, shorter],
