@@ -120,15 +120,9 @@ export function findNode({ folder = root, version = process.versions.node } = {}
 /**
  * Node's options for the program. A young generation of half the usual size and two malloc arenas instead of one per
  * thread save memory with 1,000 open streams. The old generation is collected when it has grown by a quarter, and the C
- * library returns blocks of 32 KiB and more when they are freed, and the rest from 1 MiB on (decision 26). The young
- * generation is collected only when it is full (decision 37).
+ * library returns blocks of 32 KiB and more when they are freed, and the rest from 1 MiB on (decision 26).
  */
-export const nodeFlags = [
-  '--max-semi-space-size=16',
-  '--no-page-promotion',
-  '--no-minor-gc-task',
-  '--heap-growing-percent=25',
-]
+export const nodeFlags = ['--max-semi-space-size=16', '--no-page-promotion', '--heap-growing-percent=25']
 /** The program's environment variables. Variables that are already set take precedence. */
 export const nodeEnvironment = {
   // With a cache of compiled sources, later starts are faster and smaller.
