@@ -16,8 +16,8 @@ const controlLabelOf = (count: number): string => `control, ${count} services`
 
 /**
  * CPU per request with one, two, and four workers, the sum of all their processes: they share one core here, so the
- * figure is what they cost, not how fast they are. On SQLite, as many independent services with one process each are the
- * control: processes that share a core take more CPU, although they have nothing to do with each other.
+ * figure is what they cost, not how fast they are. As many independent services with one process each are the control:
+ * processes that share a core take more CPU, although they have nothing to do with each other.
  */
 export async function measureWorkers(bench: Bench): Promise<Row[]> {
   const { store } = bench.options
@@ -32,8 +32,8 @@ export async function measureWorkers(bench: Bench): Promise<Row[]> {
       gateways.push(contender.gateway)
       contenders.push(contender)
     }
-    for (const count of store === 'sqlite' ? controlCounts : []) {
-      const contender = await startControl(bench, count, gateways)
+    for (const count of controlCounts) {
+      const contender = await startControl(bench, count, gateways, postgres)
       if (contender !== undefined) contenders.push(contender)
     }
     const { rounds, runMs } = bench.options
@@ -66,10 +66,16 @@ export async function measureWorkers(bench: Bench): Promise<Row[]> {
 }
 
 /** Starts independent services, and adds them to `gateways`. */
-async function startControl(bench: Bench, count: number, gateways: Gateway[]): Promise<Contender | undefined> {
+async function startControl(
+  bench: Bench,
+  count: number,
+  gateways: Gateway[],
+  postgres: TestPostgres | undefined,
+): Promise<Contender | undefined> {
   const services: Gateway[] = []
   for (let index = 0; index < count; index++) {
-    const service = await bench.startFresh('svc-router', { workers: 1 })
+    const database = postgres && { databaseUrl: await postgres.createDatabase() }
+    const service = await bench.startFresh('svc-router', { workers: 1, ...database })
     gateways.push(service)
     services.push(service)
   }
@@ -79,6 +85,7 @@ async function startControl(bench: Bench, count: number, gateways: Gateway[]): P
     gateway: gateway!,
     besides,
     ...loadOf(count),
+    ...(postgres && { databasePid: postgres.pid }),
   })
 }
 
