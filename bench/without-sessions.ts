@@ -35,7 +35,7 @@ const { verdict } = SessionTurn.prototype
 SessionTurn.prototype.verdict = function (usage) {
   return isUnrecorded(this.session.digest) ? undefined : verdict.call(this, usage)
 }
-/** Of each session: a copy for every turn would cost more than what is measured of it. */
+/** One copy per session: one per turn would cost more than what is measured. */
 const withoutId = new WeakMap<SessionKey, SessionKey>()
 // The record has a session's id if there is one.
 // oxlint-disable-next-line typescript/unbound-method

@@ -11,8 +11,8 @@ const prime = 0x01000193
 const shortText = 64
 
 /**
- * A checksum of a text and its length, from 0 to 2³² − 1, so that fields of a sequence that are divided differently differ.
- * Continues `before`. It notices accidents, not attacks.
+ * A checksum of a text and its length, from 0 to 2³² − 1: FNV-1a of the UTF-16 units of a short text, otherwise CRC-32. The
+ * length counts, so `ab` then `c` differs from `a` then `bc`. Continues `before`. It notices accidents, not attacks.
  */
 export function textChecksum(text: string, before = 0): number {
   const { length } = text

@@ -49,14 +49,14 @@ const others: ModelTraits = {
  */
 const claudeName = /claude-(?:([a-z]+)-)?(\d+)(?:[-.](\d{1,2})(?!\d))?/
 
-/** Models whose traits are remembered. */
-const maxKnown = 200
-const known = new BoundedMap<string, ModelTraits>(maxKnown)
+/** Models whose traits are remembered: reading a name takes longer than looking it up. */
+const maxRemembered = 200
+const traitsByModel = new BoundedMap<string, ModelTraits>(maxRemembered)
 
 /** The traits of a model by its name at the provider. A Claude without a number in its name counts as a current one. */
 export function traitsOf(model: string): ModelTraits {
-  let traits = known.get(model)
-  if (traits === undefined) known.set(model, (traits = readTraits(model)))
+  let traits = traitsByModel.get(model)
+  if (traits === undefined) traitsByModel.set(model, (traits = readTraits(model)))
   return traits
 }
 

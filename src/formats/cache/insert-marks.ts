@@ -25,7 +25,7 @@ export interface MarkInsertion {
   readonly fromEnd: number
   /** How many parts of the entry's `content` follow its part; -1 if the content is a text; absent if the entry itself is the block. */
   readonly partFromEnd?: number | undefined
-  /** The mark as a further member of an object, as JSON: `,"cache_control":{…}`. */
+  /** The mark as JSON to append to an object's members, with its comma: `,"cache_control":{…}`. */
   readonly mark: string
   /** The `type` of a block that is made of a text. */
   readonly textType: string
@@ -39,8 +39,8 @@ export function partsAfter(message: Json | undefined, part: number): number {
 
 /**
  * What to add to the request's bytes for these marks, in the order of the bytes, so that all other bytes stay the same
- * (contract 44.3). The marks of one member follow each other, in the order of the prompt. A mark whose block cannot be found
- * is skipped.
+ * (contract 44.3). `marks` must be in the order of the prompt, so those of one member are adjacent. A mark whose block cannot
+ * be found is skipped.
  */
 export function insertionsOf(
   bytes: Buffer,
@@ -75,46 +75,41 @@ class Locator {
     this.#marks = marks
   }
 
-  /** Adds what to insert for the marks from `first` up to `end`, which are in this member. */
+  /** Adds what to insert for the marks from `first` up to, and without, `end`, which are in this member. */
   locate({ valueStart, valueEnd }: JsonMember, first: number, end: number): void {
     const start = this.#skipSpace(valueStart)
     const listEnd = this.#skipSpaceBack(valueEnd - 1)
-    if (this.#bytes[start] === quote) return this.#wrap(start, listEnd, first)
+    if (this.#bytes[start] === quote) return this.#wrap(start, listEnd, this.#marks[first]!)
     if (this.#bytes[start] !== openBracket) return
     let last = this.#skipSpaceBack(listEnd - 1)
-    for (let fromEnd = 0, at = end - 1; last > start; fromEnd += 1) {
-      const mark = this.#marks[at]!
-      if (mark.fromEnd > fromEnd) {
-        last = this.#previous(this.#startOf(last))
-        continue
-      }
-      const inEntry = at
-      do at -= 1
-      while (at >= first && this.#marks[at]!.fromEnd === fromEnd)
-      const isBlock = mark.partFromEnd === undefined
-      if (isBlock) this.#append(last, inEntry)
+    for (let fromEnd = 0, index = end; last > start; fromEnd += 1) {
+      const entryEnd = index
+      while (index > first && this.#marks[index - 1]!.fromEnd === fromEnd) index -= 1
+      const mark = index < entryEnd ? this.#marks[index] : undefined
+      const isBlock = mark !== undefined && mark.partFromEnd === undefined
+      if (isBlock) this.#append(last, mark)
       // What comes before the first block is not read.
-      if (isBlock && at < first) return
+      if (isBlock && index === first) return
       const entry = this.#startOf(last)
-      if (!isBlock) this.#locateIn(entry, last, at + 1, inEntry)
-      if (at < first) return
+      if (mark !== undefined && !isBlock) this.#locateIn(entry, last, index, entryEnd)
+      if (index === first) return
       last = this.#previous(entry)
     }
   }
 
-  /** Marks blocks of one entry of the list: the marks are those from `first` to `at`. */
-  #locateIn(entry: number, entryLast: number, first: number, at: number): void {
+  /** Marks blocks of one entry of the list: the marks are those from `first` up to, and without, `end`. */
+  #locateIn(entry: number, entryLast: number, first: number, end: number): void {
     if (!this.#find(entry, entryLast, 'content')) return
     const start = this.#start
-    if (this.#bytes[start] === quote) return this.#wrap(start, this.#last, first)
+    if (this.#bytes[start] === quote) return this.#wrap(start, this.#last, this.#marks[first]!)
     if (this.#bytes[start] !== openBracket) return
-    let mark = at
     let last = this.#skipSpaceBack(this.#last - 1)
-    for (let fromEnd = 0; last > start; fromEnd += 1) {
-      if (this.#marks[mark]!.partFromEnd === fromEnd) {
+    for (let fromEnd = 0, index = end; last > start; fromEnd += 1) {
+      const mark = this.#marks[index - 1]!
+      if (mark.partFromEnd === fromEnd) {
         this.#append(last, mark)
-        mark -= 1
-        if (mark < first) return
+        index -= 1
+        if (index === first) return
       }
       last = this.#previous(this.#startOf(last))
     }
@@ -127,13 +122,12 @@ class Locator {
   }
 
   /** Adds a mark as the last member of an object. */
-  #append(last: number, mark: number): void {
-    if (this.#bytes[last] === closeBrace) this.found.push({ at: last, text: this.#marks[mark]!.mark })
+  #append(last: number, { mark }: MarkInsertion): void {
+    if (this.#bytes[last] === closeBrace) this.found.push({ at: last, text: mark })
   }
 
   /** Makes a list with one marked block of a text. */
-  #wrap(start: number, last: number, at: number): void {
-    const { mark, textType } = this.#marks[at]!
+  #wrap(start: number, last: number, { mark, textType }: MarkInsertion): void {
     this.found.push({ at: start, text: `[{"type":"${textType}","text":` }, { at: last + 1, text: `${mark}}]` })
   }
 

@@ -104,7 +104,7 @@ export function cacheControl(lifetime: CacheLifetime): JsonObject {
   return lifetime === '1h' ? { type: 'ephemeral', ttl: '1h' } : { type: 'ephemeral' }
 }
 
-/** The same as a further member of an object, as JSON. */
+/** The same as JSON to append to an object's members, with its comma. */
 export const cacheControlText: Readonly<Record<CacheLifetime, string>> = {
   '5m': `,"cache_control":${JSON.stringify(cacheControl('5m'))}`,
   '1h': `,"cache_control":${JSON.stringify(cacheControl('1h'))}`,

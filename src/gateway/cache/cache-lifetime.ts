@@ -20,7 +20,7 @@ const hourMark: Setting = { name: Buffer.from('"ttl"'), value: Buffer.from('1h"'
 const dayRetention: Setting = { name: Buffer.from('"prompt_cache_retention"'), value: Buffer.from('24h"') }
 const mark = Buffer.from('"cache_control"')
 
-/** Of each backend, because comparing a text that was just joined copies it. */
+/** Remembered for each backend: the engine copies a joined text when it is first compared. */
 const domains = new WeakMap<Backend, string>()
 
 /** Backends with the same cache: the same endpoint, credential, and model, unless the operator says more (contract 45.3). */

@@ -9,14 +9,14 @@ import { hourMs } from '../../runtime/durations.ts'
 import type { KeyedDigest } from '../../runtime/keyed-digest.ts'
 import type { ModelRequest } from '../ports.ts'
 import { findContinued, isBehind, isSeen, type Branch, type Continued, type SessionBranches } from './cached-prefix.ts'
-import { digestPrompt, type ReadPrompt } from './prompt-digest.ts'
+import { digestPrompt, openingDigest, type ReadPrompt } from './prompt-digest.ts'
 import { sessionIdentity } from './session-identity.ts'
 import { readState, writeState } from './session-state.ts'
 import type { CacheSessionStore, StoredCacheSession } from './session-store.ts'
 import { SessionTable, type KnownSession } from './session-table.ts'
 import { SessionTurn, type SessionKey } from './session-turn.ts'
 import { SessionWriter } from './session-writer.ts'
-import { openingOf, TurnMemory, type TurnMemoryDeps } from './turn-memory.ts'
+import { TurnMemory, type TurnMemoryDeps } from './turn-memory.ts'
 
 /** Shorter bodies have no session: no provider caches a prompt of about 500 tokens. */
 const leastBytes = 2_000
@@ -75,8 +75,11 @@ export class CacheSessions implements AsyncDisposable {
   constructor(deps: CacheSessionsDeps) {
     this.#deps = deps
     this.#writer = deps.store && new SessionWriter(deps.store, deps.clock, deps.log)
-    const store: TurnMemoryDeps['store'] = (accountId, session, known) => this.#store(accountId, session, known)
-    this.#memoryDeps = { table: this.#table, clock: deps.clock, store }
+    this.#memoryDeps = {
+      table: this.#table,
+      clock: deps.clock,
+      storeSoon: (accountId, session, known) => this.#storeSoon(accountId, session, known),
+    }
   }
 
   /** The request as a turn of its session; undefined if its prompt is too short to be cached. */
@@ -147,7 +150,7 @@ export class CacheSessions implements AsyncDisposable {
     const client = this.#clientOf(request.userAgent ?? '')
     const wasSeen = continued !== undefined && isSeen(continued, prompt)
     const isExpected = session.isNamed || isAgent(client) || conversation.hints.sealedReasoning === true
-    const { began, wentOn } = this.#table.openings(accountId, openingOf(prompt))
+    const { began, wentOn } = this.#table.openings(accountId, openingDigest(prompt))
     const begun = { accountId, session: session.digest, request, conversation, prompt, continued, isSeen: wasSeen }
     return new SessionTurn({
       session,
@@ -162,7 +165,7 @@ export class CacheSessions implements AsyncDisposable {
   }
 
   /** Writes a session soon, for other processes. */
-  #store(accountId: string, session: string, known: KnownSession): void {
+  #storeSoon(accountId: string, session: string, known: KnownSession): void {
     const writer = this.#writer
     if (writer === undefined || writer.isWaiting(session)) return
     if (!session.startsWith(named) && !known.branches.some(isWorthStoring)) return

@@ -122,7 +122,7 @@ export function withAnswer(
 
 /** The caches of a conversation, first the one of the backend that began to answer. */
 function holdersAfter(prompt: ReadPrompt, answer: BegunAnswer, continued: Continued | undefined): readonly Holder[] {
-  const earlier = continued && holderOf(continued.branch, answer.domain)
+  const earlier = continued && holderIn(continued.branch, answer.domain)
   const bytes = prompt.ends[2]
   const holder: Holder = {
     domain: answer.domain,
@@ -144,7 +144,7 @@ function holdersAfter(prompt: ReadPrompt, answer: BegunAnswer, continued: Contin
 }
 
 /** The cache of a domain that holds a conversation. */
-export function holderOf({ holders }: Branch, domain: string): Holder | undefined {
+export function holderIn({ holders }: Branch, domain: string): Holder | undefined {
   for (const holder of holders) if (holder.domain === domain) return holder
   return undefined
 }

@@ -66,7 +66,7 @@ export class ReadPrompt implements PromptDigest {
   readonly follows: PromptDigest | undefined
   /** The conversation's bytes after it; the whole body if there is none. */
   readonly unread: Buffer
-  /** The items are those from `#first` on. */
+  /** The items are the turns from `#first` on. */
   readonly #turns: readonly Turn[]
   readonly #first: number
   #itemEnds: readonly number[] | undefined
@@ -78,12 +78,12 @@ export class ReadPrompt implements PromptDigest {
     this.tools = head.tools
     this.system = head.system
     this.settings = head.settings
-    this.items = addItems(bytes.continued?.items ?? noItems, turns, first)
+    this.items = addItems(bytes.follows?.items ?? noItems, turns, first)
     this.count = turns.length - first
     this.raw = bytes.raw
     this.rawLength = bytes.rawLength
     this.ends = [toolsEnd, systemEnd, Math.max(systemEnd, bytes.length)]
-    this.follows = bytes.continued
+    this.follows = bytes.follows
     this.unread = bytes.unread
     this.#turns = turns
     this.#first = first
@@ -112,7 +112,7 @@ export type Change =
   | { readonly at: 'item'; readonly item: number; readonly bytes: number }
 
 /** A prompt without what only its request needs. */
-export function digestOf({ tools, system, settings, items, count, raw, rawLength, ends }: PromptDigest): PromptDigest {
+export function digestOf({ tools, system, settings, items, count, raw, rawLength, ends }: ReadPrompt): PromptDigest {
   return { tools, system, settings, items, count, raw, rawLength, ends }
 }
 
@@ -132,13 +132,14 @@ export function digestPrompt(
   let first = 0
   while (first < turns.length && isSystem(turns[first]!)) first += 1
   const bytes = readBytes(request, turns.length - first, earlier)
-  const head = bytes.continued ?? digestHead(request, conversation, turns.slice(0, first))
+  const head = bytes.follows ?? digestHead(request, conversation, turns.slice(0, first))
   return new ReadPrompt(head, bytes, turns, first)
 }
 
 /** Where `now` differs from the beginning that it had `before`, in the order in which providers cache a prompt. */
 export function changeBetween(before: PromptDigest, now: ReadPrompt): Change {
   const end = { at: 'end', bytes: Math.min(before.ends[2], now.ends[2]) } as const
+  // Then all digests were copied from there.
   if (now.follows === before) return end
   const [toolsEnd, systemEnd] = now.ends
   if (before.tools !== now.tools) return { at: 'tools', bytes: 0 }
@@ -153,6 +154,11 @@ export function changeBetween(before: PromptDigest, now: ReadPrompt): Change {
   return end
 }
 
+/** What conversations of the same client have in common. Instructions often contain a date or a path. */
+export function openingDigest({ tools, system }: PromptDigest): number {
+  return tools === 0 ? system : tools
+}
+
 /** Whether two prompts belong to the same conversation: many conversations of a client share their tools. */
 export function isSameConversation(one: PromptDigest, other: PromptDigest): boolean {
   return one.system === other.system || (one.items.length > 0 && one.items[0] === other.items[0])
@@ -160,10 +166,12 @@ export function isSameConversation(one: PromptDigest, other: PromptDigest): bool
 
 type HeadDigest = Pick<PromptDigest, 'tools' | 'system' | 'settings' | 'ends'>
 
-interface BodyBytes extends Pick<PromptDigest, 'raw' | 'rawLength'>, Pick<ReadPrompt, 'unread'> {
+interface BodyBytes extends Pick<PromptDigest, 'raw' | 'rawLength'> {
   /** All bytes that count. */
   readonly length: number
-  readonly continued: ReadPrompt['follows']
+  /** See `ReadPrompt`, as for `unread`. */
+  readonly follows: PromptDigest | undefined
+  readonly unread: Buffer
 }
 
 /** Finds the longest earlier prompt with whose bytes the body seems to begin. */
@@ -184,18 +192,18 @@ function readBytes({ bytes, members }: DigestedRequest, count: number, earlier: 
     headLength += valueEnd - valueStart
   }
   const rawLength = lengthOfItems(bytes, start, end)
-  let continued: PromptDigest | undefined
+  let follows: PromptDigest | undefined
   for (const before of earlier) {
     const isShorter = before.rawLength <= rawLength && before.count <= count
-    if (!isShorter || (continued !== undefined && before.rawLength <= continued.rawLength)) continue
-    if (sampledChecksum(bytes, start, start + before.rawLength, head) === before.raw) continued = before
+    if (!isShorter || (follows !== undefined && before.rawLength <= follows.rawLength)) continue
+    if (sampledChecksum(bytes, start, start + before.rawLength, head) === before.raw) follows = before
   }
   return {
     raw: sampledChecksum(bytes, start, start + rawLength, head),
     rawLength,
     length: headLength + rawLength,
-    continued,
-    unread: continued === undefined ? bytes : bytes.subarray(start + continued.rawLength, end),
+    follows,
+    unread: follows === undefined ? bytes : bytes.subarray(start + follows.rawLength, end),
   }
 }
 

@@ -7,7 +7,7 @@ import type { Continuation } from '../../formats/cache/plan-marks.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Backend } from '../ports.ts'
 import { cacheDomainOf, cacheLifetimeMs, needsMarks } from './cache-lifetime.ts'
-import { holderOf, warmTokens, type BegunAnswer, type Continued, type Holder } from './cached-prefix.ts'
+import { holderIn, warmTokens, type BegunAnswer, type Continued, type Holder } from './cached-prefix.ts'
 import { affordableWaitSeconds, moveCost, type Place, type PlacePrice, type Turn } from './move-cost.ts'
 import type { ReadPrompt } from './prompt-digest.ts'
 import type { TurnMemory } from './turn-memory.ts'
@@ -89,7 +89,7 @@ export class SessionTurn {
   warmTokens(backend: Backend): number {
     const { continued, prompt, clock } = this.#options
     if (continued === undefined) return 0
-    const holder = holderOf(continued.branch, cacheDomainOf(backend))
+    const holder = holderIn(continued.branch, cacheDomainOf(backend))
     return holder === undefined ? 0 : warmTokens(holder, continued, prompt, clock.nowMs())
   }
 
@@ -186,7 +186,7 @@ export class SessionTurn {
     const { continued } = this.#options
     if (continued === undefined) return undefined
     for (const holder of continued.branch.holders) {
-      const found = sharing(backends, holder)
+      const found = backendOf(holder, backends)
       if (found !== undefined && this.warmTokens(found) > 0) return found
     }
     return undefined
@@ -215,8 +215,8 @@ export class SessionTurn {
   }
 }
 
-/** The backend that a cache is known from, or else the first that shares it. */
-function sharing(backends: readonly Backend[], { domain, backend }: Holder): Backend | undefined {
+/** The backend that the holder names, or else the first one with the same cache; undefined if there is none. */
+function backendOf({ domain, backend }: Holder, backends: readonly Backend[]): Backend | undefined {
   let found: Backend | undefined
   for (const one of backends) {
     if (cacheDomainOf(one) !== domain) continue

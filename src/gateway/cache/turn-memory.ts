@@ -4,7 +4,7 @@ import type { ModelRequest } from '../ports.ts'
 import {
   addReport,
   findContinued,
-  holderOf,
+  holderIn,
   isSecondTurn,
   withAnswer,
   type Branch,
@@ -13,14 +13,14 @@ import {
   type ReportedRead,
   type SessionBranches,
 } from './cached-prefix.ts'
-import { changeBetween, digestPrompt, type ReadPrompt } from './prompt-digest.ts'
+import { changeBetween, digestPrompt, openingDigest, type ReadPrompt } from './prompt-digest.ts'
 import type { KnownSession, SessionTable } from './session-table.ts'
 
 export interface TurnMemoryDeps {
   readonly table: SessionTable
   readonly clock: Clock
-  /** Stores a session for other processes. */
-  readonly store: (accountId: string, session: string, known: KnownSession) => void
+  /** Has a session stored for other processes. */
+  readonly storeSoon: (accountId: string, session: string, known: KnownSession) => void
 }
 
 /** A turn as it begins. */
@@ -40,10 +40,12 @@ export interface BegunTurn {
 export class TurnMemory {
   readonly #deps: TurnMemoryDeps
   readonly #turn: BegunTurn
-  /** What the session was when the turn began, when it was answered, and what it is since then. */
+  /** The session when the turn began. */
   readonly #before: SessionBranches | undefined
-  #base: SessionBranches = []
-  #answered: SessionBranches | undefined
+  /** The session just before the turn was first answered. */
+  #atAnswer: SessionBranches = []
+  /** The session as this turn left it when it was last answered. */
+  #after: SessionBranches | undefined
 
   constructor(deps: TurnMemoryDeps, turn: BegunTurn) {
     this.#deps = deps
@@ -57,23 +59,23 @@ export class TurnMemory {
     const { accountId, prompt, continued, isSeen } = this.#turn
     const now = this.#known()?.branches
     const from = now === this.#before ? continued : findContinued(now ?? [], prompt)
-    const isFirst = this.#answered === undefined
-    if (isFirst) this.#base = now ?? []
-    this.#answered = withAnswer(now ?? [], prompt, answer, from)
-    this.#save(this.#answered)
+    const isFirst = this.#after === undefined
+    if (isFirst) this.#atAnswer = now ?? []
+    this.#after = withAnswer(now ?? [], prompt, answer, from)
+    this.#save(this.#after)
     if (!isFirst) return
-    if (!isSeen) table.began(accountId, openingOf(prompt))
-    else if (from !== undefined && isSecondTurn(from, prompt)) table.wentOn(accountId, openingOf(prompt))
+    if (!isSeen) table.began(accountId, openingDigest(prompt))
+    else if (from !== undefined && isSecondTurn(from, prompt)) table.wentOn(accountId, openingDigest(prompt))
   }
 
   /** Reads the whole prompt of an answered turn, and replaces what was remembered of it. */
   readAgain(answer: BegunAnswer): Pick<BegunTurn, 'prompt' | 'continued'> {
     const { request, conversation } = this.#turn
     const whole = digestPrompt(request, conversation, [])
-    const corrected = withAnswer(this.#base, whole, answer, findContinued(this.#base, whole))
+    const corrected = withAnswer(this.#atAnswer, whole, answer, findContinued(this.#atAnswer, whole))
     const now = this.#known()?.branches
     const mine = this.#mine
-    if (now === this.#answered) this.#save(corrected)
+    if (now === this.#after) this.#save(corrected)
     // Other conversations of the session went on meanwhile.
     else if (mine !== undefined && now?.includes(mine))
       this.#save(now.map((one) => (one === mine ? corrected[0]! : one)))
@@ -88,7 +90,7 @@ export class TurnMemory {
     const branch = known?.branches.find(
       (one) => one === mine || (one.prompt.raw === prompt.raw && changeBetween(one.prompt, prompt).at === 'end'),
     )
-    const holder = branch && holderOf(branch, domain)
+    const holder = branch && holderIn(branch, domain)
     if (known === undefined || holder === undefined) return
     addReport(holder, report)
     known.updatedMs = this.#nowMs()
@@ -97,7 +99,7 @@ export class TurnMemory {
 
   /** The turn's own conversation, as it was remembered. */
   get #mine(): Branch | undefined {
-    return this.#answered?.[0]
+    return this.#after?.[0]
   }
 
   #known(): KnownSession | undefined {
@@ -111,15 +113,10 @@ export class TurnMemory {
   }
 
   #store(known: KnownSession): void {
-    this.#deps.store(this.#turn.accountId, this.#turn.session, known)
+    this.#deps.storeSoon(this.#turn.accountId, this.#turn.session, known)
   }
 
   #nowMs(): number {
     return Math.round(this.#deps.clock.nowMs())
   }
-}
-
-/** What conversations of the same client have in common. Instructions often contain a date or a path. */
-export function openingOf({ tools, system }: ReadPrompt): number {
-  return tools === 0 ? system : tools
 }

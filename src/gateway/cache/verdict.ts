@@ -3,7 +3,7 @@ import type { ClientFamily } from '../../domain/client-family.ts'
 import type { Usage } from '../../domain/conversation.ts'
 import { hasCountedInput } from '../../domain/estimate-tokens.ts'
 import type { Draft } from '../../formats/fields.ts'
-import { heldTokens, holderOf, isAlive, type BegunAnswer, type Continued, type Holder } from './cached-prefix.ts'
+import { heldTokens, holderIn, isAlive, type BegunAnswer, type Continued, type Holder } from './cached-prefix.ts'
 import type { ReadPrompt } from './prompt-digest.ts'
 
 /** A turn that reads this share of the previous prompt from the cache is a hit: providers cache in steps. */
@@ -21,7 +21,7 @@ export interface AnsweredTurn {
 
 /** Why the provider read what it read (contract 45.12). Pure; `usage` is that of the answer. */
 export function verdictOf({ continued, prompt, answer, client }: AnsweredTurn, usage: Usage | undefined): CacheVerdict {
-  const holder = continued && holderOf(continued.branch, answer.domain)
+  const holder = continued && holderIn(continued.branch, answer.domain)
   const isHeld = holder !== undefined && isAlive(holder, answer.startedMs)
   const before = continued?.branch.holders[0]?.tokens ?? 0
   const expected = isHeld && holder.marked ? heldTokens(holder, continued!, prompt) : 0

@@ -142,7 +142,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     first.settle(answered, 'done', { nanoUsd: 200, tokens: 1 })
     const second = node.admit(openingOf('req_3'), plan, undefined, claim)
     await clock.advance(100)
-    // From here on only the database takes time: its answers have a limit by the other clock.
+    // From here on `clock` stands still: its time limits must not end the wait for a slow database.
     await until(async () => (await counters())[0]!.spent === 200, new ManualClock())
     expect((await second).held).toBeDefined()
     expect(await counters()).toEqual([{ spent: 200, held: 700 }])
@@ -213,7 +213,7 @@ describe.runIf(hasPostgres('the ledger of a node'))('the ledger of a node', () =
     const ledger = await open('node')
     const first = await ledger.admit(openingOf('req_1'), small)
     first.settle(failed, 'done')
-    // The minute is the database's, which goes on.
+    // The minute is by the database's clock, which does not stand still.
     const refusal = { code: 'rate_limit_exceeded', facts: { retryAfterSeconds: expect.closeTo(60, -1) as number } }
     await expect(ledger.admit(openingOf('req_2'), small)).rejects.toMatchObject(refusal)
     // Nobody is decided while this holds the lock.
