@@ -1,5 +1,5 @@
 import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
-import { Client, type ClientBase, DatabaseError, Pool, TypeOverrides } from 'pg'
+import { Client, type ClientBase, DatabaseError, Pool, type PoolClient, TypeOverrides } from 'pg'
 import { StoreUnavailable } from '../../runtime/store-unavailable.ts'
 import { migrate } from '../migrations/migrate.ts'
 import { migrations } from '../migrations/steps.ts'
@@ -62,19 +62,38 @@ export function connectPostgres(
     application_name: 'svc-router',
     types,
     Client: ImpatientClient,
-    verify: (client, done) => void assertWritable(client).then(() => done(), done),
   })
   // A connection that breaks is harmless, idle or in use: its statement fails, and the next one opens another.
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
   const dialect = new PostgresDialect({
     pool: {
-      connect: () => pool.connect().catch((error: unknown) => Promise.reject(asThrown(error))),
+      connect: () => connectWritable(pool).catch((error: unknown) => Promise.reject(asThrown(error))),
       end: () => pool.end(),
       options: pool.options,
     },
   })
   return new Kysely<Tables>({ dialect })
+}
+
+/** Connections that were checked when they were new. */
+const writable = new WeakSet<ClientBase>()
+
+/**
+ * A connection that accepts writes. The pool's own check (`verify`) would lose the connection for good if the caller gave up
+ * waiting for one in the meantime.
+ */
+async function connectWritable(pool: Pool): Promise<PoolClient> {
+  const client = await pool.connect()
+  if (writable.has(client)) return client
+  try {
+    await assertWritable(client)
+  } catch (error) {
+    client.release(true)
+    throw error
+  }
+  writable.add(client)
+  return client
 }
 
 /**

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { StoreUnavailable } from '../../../src/runtime/store-unavailable.ts'
 import { connectPostgres, openPostgres, readRevisionOnPrimary } from '../../../src/storage/postgres/open-postgres.ts'
 import { proxyDatabase } from '../../database-proxy.ts'
 import { hasPgBouncer, startPgBouncer } from '../../pgbouncer.ts'
 import { hasPostgres, startPostgres, startReplica } from '../../postgres.ts'
 import { sharedPostgres, type SharedPostgres } from '../../shared-postgres.ts'
+import { openTcpLink } from '../../tcp-link.ts'
 
 const queryTimeoutMs = 300
 
@@ -121,6 +122,37 @@ describe.runIf(hasPostgres('opening PostgreSQL'))('a PostgreSQL database', () =>
       await proxy.close()
     }
   })
+
+  test(
+    'that is slow when a caller gives up waiting for a connection loses no connection',
+    { timeout: 20_000 },
+    async () => {
+      const url = new URL(await server.createDatabase())
+      const link = await openTcpLink(Number(url.port))
+      onTestFinished(() => link.close())
+      url.port = String(link.port)
+      const db = connectPostgres(url.href, { maxConnections: 1 })
+      const { promise: held, resolve: release } = Promise.withResolvers<void>()
+      const holding = db.connection().execute(async (only) => {
+        await sql`select 1`.execute(only)
+        await held
+        await sql`select pg_terminate_backend(pg_backend_pid())`.execute(only)
+      })
+      await sleep(100)
+      // Waits for the only connection, for three seconds at most.
+      const waiting = sql`select 1`.execute(db)
+      await sleep(2_500)
+      // A new connection and its check take longer than what is left of them.
+      link.delay(400)
+      release()
+      await expect(holding).rejects.toThrow()
+      await Promise.allSettled([waiting])
+      await sleep(1_000)
+      link.heal()
+      expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }])
+      await db.destroy()
+    },
+  )
 
   test('that cannot be reached is reported as unavailable', async () => {
     const proxy = await proxyDatabase(await server.createDatabase())
