@@ -245,54 +245,76 @@ export function patchMembers(
   insertions: readonly JsonInsertion[] = [],
 ): Buffer {
   const keys = Object.keys(changes)
-  /** The members to write, each once; empty if left out or already written. */
+  /** The members to write, each once; empty if left out. */
   const texts = keys.map((key) => writtenMember(key, changes[key]))
-  let room = bytes.length + '{}'.length
-  for (let index = 0; index < texts.length; index += 1) room += Buffer.byteLength(texts[index]!) + ','.length
-  for (let index = 0; index < insertions.length; index += 1) room += insertions[index]!.text.length
-  const out = Buffer.allocUnsafe(room)
+  const parts = partsOf(members, keys, texts)
+  // Exactly as long as the text, so that its memory can be freed when it was sent.
+  const out = Buffer.allocUnsafe(lengthOf(parts, texts, insertions))
   out[0] = openBrace
   let end = 1
   let inserted = 0
-  let copyFrom = -1
-  let copyTo = 0
-  const flush = (): void => {
-    if (copyFrom < 0) return
-    if (end > 1) out[end++] = comma
-    for (; inserted < insertions.length && insertions[inserted]!.at <= copyTo; inserted += 1) {
+  for (let part = 0; part < parts.length; part += 2) {
+    let from = parts[part]!
+    const to = parts[part + 1]!
+    if (part > 0) out[end++] = comma
+    if (from < 0) {
+      end += out.write(texts[to]!, end)
+      continue
+    }
+    for (; inserted < insertions.length && insertions[inserted]!.at <= to; inserted += 1) {
       const { at, text } = insertions[inserted]!
       // Those before are in a member that was replaced.
-      if (at < copyFrom) continue
-      end += bytes.copy(out, end, copyFrom, at)
+      if (at < from) continue
+      end += bytes.copy(out, end, from, at)
       // A call for so short a text would take longer.
       for (let index = 0; index < text.length; index += 1) out[end++] = text.charCodeAt(index)
-      copyFrom = at
+      from = at
     }
-    end += bytes.copy(out, end, copyFrom, copyTo)
-    copyFrom = -1
+    end += bytes.copy(out, end, from, to)
   }
+  out[end] = closeBrace
+  // What was not written is memory that others used before.
+  if (end + 1 !== out.length) throw new Error('insertions are not in order')
+  return out
+}
+
+/**
+ * What a patched object consists of, in order and separated by commas, as pairs of numbers: where bytes that stay begin and
+ * end, or -1 and the index of a text.
+ */
+function partsOf(members: readonly JsonMember[], keys: readonly string[], texts: readonly string[]): readonly number[] {
+  const parts: number[] = []
+  const isWritten: boolean[] = []
   const write = (index: number): void => {
-    const text = texts[index]!
-    if (text === '') return
-    texts[index] = ''
-    if (end > 1) out[end++] = comma
-    end += out.write(text, end)
+    if (texts[index] !== '' && isWritten[index] !== true) parts.push(-1, index)
+    isWritten[index] = true
   }
+  let stays = false
   for (let at = 0; at < members.length; at += 1) {
     const { key, keyStart, valueEnd } = members[at]!
     const index = keys.indexOf(key)
-    if (index < 0) {
-      if (copyFrom < 0) copyFrom = keyStart
-      copyTo = valueEnd
-      continue
-    }
-    flush()
-    write(index)
+    if (index >= 0) write(index)
+    else if (stays) parts[parts.length - 1] = valueEnd
+    else parts.push(keyStart, valueEnd)
+    stays = index < 0
   }
-  flush()
   for (let index = 0; index < texts.length; index += 1) write(index)
-  out[end] = closeBrace
-  return out.subarray(0, end + 1)
+  return parts
+}
+
+/** The bytes of a patched object. */
+function lengthOf(parts: readonly number[], texts: readonly string[], insertions: readonly JsonInsertion[]): number {
+  let length = '{}'.length + Math.max(0, parts.length / 2 - 1)
+  for (let part = 0; part < parts.length; part += 2) {
+    const from = parts[part]!
+    const to = parts[part + 1]!
+    length += from < 0 ? Buffer.byteLength(texts[to]!) : to - from
+    for (let index = 0; index < insertions.length; index += 1) {
+      const { at, text } = insertions[index]!
+      if (from >= 0 && at >= from && at <= to) length += text.length
+    }
+  }
+  return length
 }
 
 /** A member's value as text, with the insertions in it. */

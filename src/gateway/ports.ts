@@ -58,16 +58,11 @@ export interface KnownKey extends KeyEntry {
   readonly limits: EnforcedLimits | undefined
 }
 
-/**
- * Keys by digest. A rejected promise means that the store is unavailable, and becomes 503, never 401 (contract 3.8).
- */
+/** Keys by digest. A rejected promise means that the store is unavailable, and becomes 503, never 401 (contract 3.8). */
 export interface KeyStore {
   /** The entry, or undefined if there is definitely none. */
   find(digest: string): Promise<KeyEntry | undefined>
-  /**
-   * A number that changes whenever a key, account, or upstream changes. Must be cheap: it is read four times a
-   * second.
-   */
+  /** A number that changes whenever a key, account, or upstream changes. Must be cheap: it is read every 250 ms. */
   revision(): Promise<number>
 }
 
@@ -231,6 +226,8 @@ export interface UpstreamHead {
 export interface UpstreamCall {
   /** Whether the provider may have got any of the request; absent if that is unknown. */
   readonly isSent?: boolean
+  /** Whether the answer has ended, and the connection no longer reads the body; absent if that is unknown. */
+  readonly isWritten?: boolean
   /** Stops reading, which slows the provider down (contract 9.12). */
   pause(): void
   resume(): void

@@ -16,6 +16,7 @@ import type { StoredResponses } from '../gateway/responses/stored-responses.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { describeBug } from '../runtime/describe-bug.ts'
 import type { FairShare } from '../runtime/fair-share.ts'
+import { freeBytes } from '../runtime/gathered-bytes.ts'
 import { AttemptLimiter, type LimiterState } from './attempt-limiter.ts'
 import { Callers, type CallersDeps } from './caller-authentication.ts'
 import { Cors } from './cors.ts'
@@ -293,7 +294,11 @@ export class Api {
     const sink = new ResponseSink(response, requestId, this.#deps.nowMs, formatById(format).conventions.requestIdHeader)
     const share = this.#intake.answerUntilClosed(exchange, principal, request)
     request.held = share instanceof Promise ? await share : share
-    await this.#deps.gateway.answer(principal, request, sink)
+    try {
+      await this.#deps.gateway.answer(principal, request, sink)
+    } finally {
+      freeBytes(request.bytes)
+    }
   }
 
   async #readRequest(exchange: Exchange, format: ClientFormatId): Promise<ModelRequest> {

@@ -175,6 +175,15 @@ describe('replacing members', () => {
     )
   })
 
+  test('a large result is exactly as long as its memory, so that it can be freed', () => {
+    const text = 'ü'.repeat(100_000)
+    const bytes = Buffer.from(JSON.stringify({ model: 'm', messages: [text], stream: true }))
+    const changes = { model: '"longer"', stream: undefined, added: '"ü"' }
+    const patched = patchMembers(bytes, scan(bytes), changes, [{ at: bytes.indexOf(']'), text: ',1' }])
+    expect(JSON.parse(patched.toString())).toEqual({ model: 'longer', messages: [text, 1], added: 'ü' })
+    expect(patched.byteLength).toBe(patched.buffer.byteLength)
+  })
+
   test('a duplicate field is left once', () => {
     const bytes = Buffer.from('{"model":1,"a":2,"model":3}')
     expect(patchMembers(bytes, scan(bytes), { model: '"m"' }).toString()).toBe('{"model":"m","a":2}')

@@ -143,8 +143,8 @@ class MemberCall implements Disposable {
       const traceparent = this.#trace?.traceparent
       const added = fusionDepthHeaders(depth)
       const headers = traceparent === undefined ? added : [...(added ?? []), traceHeader, traceparent]
-      const granted: CallGrant = (target, _, bill) =>
-        grant(target, inputBound(Buffer.byteLength(body), conversation), bill)
+      const sentBytes = Buffer.byteLength(body)
+      const granted: CallGrant = (target, _, bill) => grant(target, inputBound(sentBytes, conversation), bill)
       await run.open({ body, stream, requestId: context.requestId, headers }, granted)
     } catch (error) {
       this.#record(error)

@@ -1,8 +1,8 @@
 import { UpstreamError } from '../../domain/upstream.ts'
 import { classifyRejection } from '../../formats/answer-faults.ts'
-import { TextBuffer } from '../../formats/text-buffer.ts'
 import type { Clock, Timer } from '../../runtime/clock.ts'
 import { asError } from '../../runtime/describe-bug.ts'
+import { freeBytes } from '../../runtime/gathered-bytes.ts'
 import { StandingGrant } from '../auth/standing-grant.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type {
@@ -17,6 +17,7 @@ import type {
 } from '../ports.ts'
 import { AttemptBill } from './attempt-bill.ts'
 import type { AnswerFlow, AttemptOptions } from './attempt-options.ts'
+import { EarlyStream } from './early-stream.ts'
 import type { ProviderErrors } from './provider-errors.ts'
 
 /** Bytes of a rejection's body that are read for its error codes. */
@@ -32,10 +33,6 @@ const maxHeldChars = 256 * 1024
 const afterTerminalMs = 1_000
 /** Time to wait for the usage of an answer that the client has already received in full (contract 10.13, 10.16). */
 const lateUsageMs = 10_000
-/** Bytes that a stream may send before its first content (contract 9.13), without comments, */
-const maxEarlyBytes = 256 * 1024
-/** plus this many times the size of the request: the first events of a response repeat its instructions and tools. */
-const requestEchoes = 3
 
 /** Whether a silent backend may be abandoned for another one. */
 type MayFailOver = (sawHeaders: boolean) => boolean
@@ -55,16 +52,12 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   readonly #stream: boolean
   readonly observer: AttemptObserver | undefined
   readonly bill: AttemptBill
-  /** What arrived before content, as latin1, for another lane to read again: whole events, and an incomplete one. */
-  readonly #early = new TextBuffer()
-  readonly #incomplete = new TextBuffer()
-  /** Whether `#early` ends within an event or a comment: what follows is then part of it. */
-  #isEarlyOpen = false
-  #maxEarlyBytes = maxEarlyBytes
+  readonly #early = new EarlyStream()
   #held = ''
   /** The whole answer, once it has arrived. */
   #whole: Buffer | undefined
   #call: UpstreamCall | undefined
+  #body: UpstreamRequest['body'] | undefined
   #flow: AnswerFlow | undefined
   #rejection: { head: UpstreamHead; chunks: Buffer[]; length: number } | undefined
   /** The text with which the backend failed. */
@@ -109,8 +102,8 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
       this.#reject = reject
     })
     if (this.target.timeouts !== undefined) this.#setDeadline(this.target.timeouts, mayLeave)
-    this.#maxEarlyBytes = maxEarlyBytes + requestEchoes * request.body.length
     this.bill.sent(request.body.length)
+    this.#body = request.body
     this.#call = this.target.call(request, this)
     return ready
   }
@@ -207,7 +200,7 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
     this.bill.follow(lane)
     this.#held = ''
     try {
-      this.#held = lane.push(Buffer.from(this.#early.take() + this.#incomplete.take(), 'latin1'))
+      this.#held = lane.push(Buffer.from(this.#early.take(), 'latin1'))
     } catch (error) {
       this.stop(asError(error))
     }
@@ -326,15 +319,23 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
   #end(last: string | Buffer): void {
     this.#close()
     if (this.#flow !== undefined) {
+      this.#freeBody()
       this.observer?.ended()
       return this.#flow.ended(last)
     }
     if (typeof last === 'string') this.#held += last
     else this.#whole = last
     if (this.lane.hasContent) {
+      this.#freeBody()
       this.#ready()
       this.observer?.ended()
     } else this.#fail(new UpstreamError('broken'))
+  }
+
+  /** After a complete answer, nobody sends the body again. A large one is not left to the garbage collector (decision 67). */
+  #freeBody(): void {
+    if (this.#call?.isWritten === true && this.#body instanceof Buffer) freeBytes(this.#body)
+    this.#body = undefined
   }
 
   #fail(error: Error): void {
@@ -359,7 +360,6 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
     this.observer?.sawContent()
     this.#timer?.cancel()
     this.#early.take()
-    this.#incomplete.take()
     this.#resolve?.()
     this.#resolve = this.#reject = undefined
   }
@@ -384,13 +384,8 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
 
   /** Buffers what arrives before content, without comments. Too much of it breaks the attempt. */
   #keepEarly(chunk: Buffer): void {
-    this.#incomplete.add(chunk.toString('latin1'))
-    const isOpen = this.lane.waiting > 0
-    if (this.lane.alive || (this.#isEarlyOpen && !isOpen)) {
-      this.#early.add(this.#incomplete.take())
-      this.#isEarlyOpen = isOpen
-    } else if (!isOpen) this.#incomplete.take()
-    if (this.#early.length + this.#incomplete.length > this.#maxEarlyBytes) this.stop(new UpstreamError('broken'))
+    const { alive, waiting } = this.lane
+    if (this.#early.add(chunk, alive, waiting > 0, this.#body?.length ?? 0)) this.stop(new UpstreamError('broken'))
   }
 }
 

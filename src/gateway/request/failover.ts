@@ -301,10 +301,7 @@ export class Failover implements AnswerSource {
     return value
   }
 
-  /**
-   * Calls one backend, and retries it if its rejection says how. Returns the error to answer with if no backend is
-   * left.
-   */
+  /** Calls one backend, and retries it if its rejection says how. Returns the error to answer with if none is left. */
   async #ask(backend: Backend, first: BackendRequestBody): Promise<Asked> {
     let written = first
     let again: SecondAttempt | undefined
@@ -312,6 +309,8 @@ export class Failover implements AnswerSource {
     for (;;) {
       if (this.#faster !== undefined) throw new UpstreamError('cancelled')
       const { backend: endpoint, body } = written
+      // Once it was answered, its memory may be free.
+      const isCached = this.#options.session === undefined || isCacheable(endpoint, body)
       const run = this.#start(endpoint)
       const trace = this.#options.request.trace?.attempt(endpoint)
       try {
@@ -344,7 +343,7 @@ export class Failover implements AnswerSource {
         return this.#failures.errorAfter(backend, error, this.retryCount)
       }
       again?.learn()
-      this.#isCacheable = this.#options.session === undefined || isCacheable(endpoint, body)
+      this.#isCacheable = isCached
       this.#end(run, trace)
       return run
     }

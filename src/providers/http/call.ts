@@ -44,6 +44,7 @@ export class Call implements UpstreamCall, PooledCall {
   /** Whether a byte of the answer has arrived. */
   #answering = false
   #replayed = false
+  isWritten = false
   #sentAtMs: number | undefined
 
   constructor(options: CallOptions, pool: Pool, request: UpstreamRequest, listener: UpstreamListener) {
@@ -136,8 +137,9 @@ export class Call implements UpstreamCall, PooledCall {
     this.#listener.onData(chunk)
   }
 
-  onAnswerEnd(): void {
+  onAnswerEnd(isWritten: boolean): void {
     this.#connection = undefined
+    this.isWritten = isWritten
     if (this.#ended) return
     this.#ended = true
     this.#listener.onEnd()

@@ -10,11 +10,13 @@ const keepAliveMs = 55_000
 const beforePeerMs = 1_000
 
 /** What a connection carries: one call at a time. Either `onLost` or `onAnswerEnd` is called, once. */
-export interface CarriedCall extends AnswerListener {
+export interface CarriedCall extends Omit<AnswerListener, 'onAnswerEnd'> {
   /** The connection is open: write the request. */
   onConnected(socket: Socket, isReused: boolean): void
   /** A byte of the answer, or of something else in its place, has arrived. */
   onAnswering(): void
+  /** `isWritten`: the connection no longer reads the request's bytes. */
+  onAnswerEnd(isWritten: boolean): void
   onLost(loss: Loss): void
 }
 
@@ -98,12 +100,13 @@ export class Connection implements AnswerListener {
   onAnswerEnd(): void {
     const call = this.#call
     const socket = this.#socket
-    // The answer ended before the whole request was sent: the peer would read the rest as another request.
     if (call === undefined || socket === undefined) return
     this.#call = undefined
+    // Otherwise the peer would read the rest of the request as another one.
+    const isWritten = socket.writableLength === 0
     this.served += 1
     const idleMs = Math.min(keepAliveMs, (this.#parser.peerKeepAliveMs ?? keepAliveMs) - beforePeerMs)
-    if (this.#parser.keepAlive && socket.writableLength === 0 && idleMs > 0) {
+    if (this.#parser.keepAlive && isWritten && idleMs > 0) {
       this.goodUntilMs = this.#clock.monotonicMs() + idleMs
       if (socket.isPaused()) socket.resume()
       this.#owner.release(this)
@@ -111,7 +114,7 @@ export class Connection implements AnswerListener {
       this.#drop()
     }
     try {
-      call.onAnswerEnd()
+      call.onAnswerEnd(isWritten)
     } catch (error) {
       // Must not propagate into the reader of this connection, which may already carry another call.
       this.#onBug(error)

@@ -39,6 +39,10 @@ export class SignedCall implements UpstreamCall {
     return this.#call !== undefined && this.#call.isSent !== false
   }
 
+  get isWritten(): boolean {
+    return this.#call?.isWritten === true
+  }
+
   pause(): void {
     this.#isPaused = true
     this.#call?.pause()

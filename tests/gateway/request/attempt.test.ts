@@ -22,12 +22,17 @@ const timeouts = {
 
 /** An attempt at a backend that sends only what the test decides. `limits` is absent for one without deadlines. */
 function begin(
-  bodyBytes = 0,
+  bodyBytes: number | Buffer = 0,
   limits: { timeouts?: Backend['timeouts'] } = { timeouts },
   grant: () => void | Promise<void> = alwaysGranted,
 ) {
   const clock = new ManualClock()
-  const calls = { paused: 0, aborted: 0, isSent: undefined as boolean | undefined }
+  const calls = {
+    paused: 0,
+    aborted: 0,
+    isSent: undefined as boolean | undefined,
+    isWritten: undefined as boolean | undefined,
+  }
   const backend = {
     id: 'b',
     issuer: 'someone',
@@ -36,6 +41,9 @@ function begin(
     call: () => ({
       get isSent() {
         return calls.isSent
+      },
+      get isWritten() {
+        return calls.isWritten
       },
       pause: () => void (calls.paused += 1),
       resume: () => {},
@@ -48,7 +56,8 @@ function begin(
     openLane({ context, client: format, backend, backendFormat: format, relay })
   const run = new AttemptRun(backend, { lane: open(relayById('openai-responses')), stream: true, clock })
   const ended = { error: undefined as unknown, isReady: false }
-  run.open({ body: 'x'.repeat(bodyBytes), stream: true, requestId: 'req_1' }, grant).then(
+  const body = typeof bodyBytes === 'number' ? 'x'.repeat(bodyBytes) : bodyBytes
+  run.open({ body, stream: true, requestId: 'req_1' }, grant).then(
     () => (ended.isReady = true),
     (error: unknown) => (ended.error = error),
   )
@@ -83,6 +92,27 @@ describe('a call that waited for a connection', () => {
     grant = again
     expect(await run.mayStillSend()).toBe(expected)
     expect(run.grant?.refusal?.code).toBe(refusal)
+  })
+})
+
+describe('the memory of the body', () => {
+  const answered = (isWritten: boolean | undefined, events: string): Buffer => {
+    const body = Buffer.alloc(100_000)
+    const { run, calls } = begin(body)
+    run.onHead(streamHead)
+    run.onData(Buffer.from(events))
+    calls.isWritten = isWritten
+    run.onEnd()
+    return body
+  }
+
+  test.each([
+    ['freed after a complete answer', true, opening + delta('x') + ending(success), 0],
+    ['kept if the connection may still read it', false, opening + delta('x') + ending(success), 100_000],
+    ['kept if that is unknown', undefined, opening + delta('x') + ending(success), 100_000],
+    ['kept if the answer is incomplete, because it may be sent again', true, opening, 100_000],
+  ] as const)('is %s', (_, isWritten, events, left) => {
+    expect(answered(isWritten, events).byteLength).toBe(left)
   })
 })
 
