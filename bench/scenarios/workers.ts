@@ -43,14 +43,17 @@ export async function measureWorkers(bench: Bench): Promise<Row[]> {
     const figure = 'CPU µs/request'
     const only = (labels: readonly string[]) =>
       new Map([...comparison.values].filter(([label]) => labels.includes(label)))
-    const relativeTo = (other: string, labels: readonly string[]): Row[] => {
+    const relativeTo = (other: string, labels: readonly string[], aim = {}): Row[] => {
       const values = only([other, ...labels])
-      return compare({ ...comparison, figure, values, reference: other }).filter(({ gateway }) => gateway !== other)
+      const rows = compare({ ...comparison, figure, values, reference: other, ...aim })
+      return rows.filter(({ gateway }) => gateway !== other)
     }
     return [
       ...compare({ ...comparison, figure, values: only(counts.map(labelOf)), reference, aimOthersAtMost: aimAtMost }),
       ...relativeTo(reference, controlCounts.map(controlLabelOf)),
-      ...controlCounts.flatMap((count) => relativeTo(controlLabelOf(count), [labelOf(count)])),
+      ...controlCounts.flatMap((count) =>
+        relativeTo(controlLabelOf(count), [labelOf(count)], { aimOthersAtMost: aimAtMost }),
+      ),
       ...compare({
         ...comparison,
         figure: 'database CPU µs/request',
