@@ -34,12 +34,15 @@ export function cacheDomainOf(backend: Backend): string {
   return domain
 }
 
-/** How long a provider stores a prompt after its last request began, milliseconds (contract 45.2). */
-export function cacheLifetimeMs({ cacheMs, dialect, format, model }: Backend, bytes: Uint8Array): number {
+/**
+ * How long a provider stores a prompt after its last request began, milliseconds (contract 45.2). Only the bytes after
+ * `from` are searched for what the caller asks for.
+ */
+export function cacheLifetimeMs({ cacheMs, dialect, format, model }: Backend, bytes: Uint8Array, from = 0): number {
   if (cacheMs !== undefined) return cacheMs
-  if (format === 'anthropic-messages') return hasSetting(bytes, hourMark) ? hourMs : usualMs
+  if (format === 'anthropic-messages') return hasSetting(bytes, hourMark, from) ? hourMs : usualMs
   if (dialect.cacheMs !== undefined) return dialect.cacheMs
-  if (hasSetting(bytes, dayRetention)) return 24 * hourMs
+  if (hasSetting(bytes, dayRetention, from)) return 24 * hourMs
   // Models that take marks store a prompt for at least half an hour.
   return isMarkedGpt(model) ? hourMs / 2 : usualMs
 }
@@ -56,11 +59,11 @@ export function isCacheable(endpoint: Pick<Backend, 'format'>, body: Uint8Array 
   return typeof body === 'string' ? body.lastIndexOf('"cache_control"') >= 0 : bufferOf(body).lastIndexOf(mark) >= 0
 }
 
-/** Whether a JSON text has such a member, with any spaces around its colon. */
-function hasSetting(bytes: Uint8Array, { name, value }: Setting): boolean {
-  if (bytes.length <= value.length) return false
+/** Whether a JSON text has such a member after an offset, with any spaces around its colon. */
+function hasSetting(bytes: Uint8Array, { name, value }: Setting, from: number): boolean {
+  if (bytes.length - from <= value.length) return false
   const body = bufferOf(bytes)
-  for (let at = body.indexOf(value); at >= 0; at = body.indexOf(value, at + 1)) {
+  for (let at = body.indexOf(value, from); at >= 0; at = body.indexOf(value, at + 1)) {
     if (body[at - 1] !== quote) continue
     const before = skipSpaces(body, at - 2)
     if (body[before] !== colon) continue

@@ -64,8 +64,8 @@ export class ReadPrompt implements PromptDigest {
   readonly ends: PromptDigest['ends']
   /** The longest earlier prompt that the body seems to continue: digests were taken from it (see `digestPrompt`). */
   readonly follows: PromptDigest | undefined
-  /** The conversation's bytes after it; the whole body if there is none. */
-  readonly unread: Buffer
+  /** Where the bytes after it begin; 0 if there is none. */
+  readonly unreadFrom: number
   /** The items are the turns from `#first` on. */
   readonly #turns: readonly Turn[]
   readonly #first: number
@@ -84,7 +84,7 @@ export class ReadPrompt implements PromptDigest {
     this.rawLength = bytes.rawLength
     this.ends = [toolsEnd, systemEnd, Math.max(systemEnd, bytes.length)]
     this.follows = bytes.follows
-    this.unread = bytes.unread
+    this.unreadFrom = bytes.unreadFrom
     this.#turns = turns
     this.#first = first
   }
@@ -169,9 +169,9 @@ type HeadDigest = Pick<PromptDigest, 'tools' | 'system' | 'settings' | 'ends'>
 interface BodyBytes extends Pick<PromptDigest, 'raw' | 'rawLength'> {
   /** All bytes that count. */
   readonly length: number
-  /** See `ReadPrompt`, as for `unread`. */
+  /** See `ReadPrompt`, as for `unreadFrom`. */
   readonly follows: PromptDigest | undefined
-  readonly unread: Buffer
+  readonly unreadFrom: number
 }
 
 /** Finds the longest earlier prompt with whose bytes the body seems to begin. */
@@ -203,7 +203,7 @@ function readBytes({ bytes, members }: DigestedRequest, count: number, earlier: 
     rawLength,
     length: headLength + rawLength,
     follows,
-    unread: follows === undefined ? bytes : bytes.subarray(start + follows.rawLength, end),
+    unreadFrom: follows === undefined ? 0 : start + follows.rawLength,
   }
 }
 

@@ -16,7 +16,6 @@ import { needsWholePrompt, verdictOf } from './verdict.ts'
 /** Writing to a cache costs this much more than reading it for the first time, at providers that charge for it. */
 const writeFactorOfMarks = 1.25
 const microdollars = 1_000_000
-const nothing = Buffer.alloc(0)
 /** The longest wait for a backend that holds the cache, seconds (contract 45.6). */
 const longestWaitSeconds = 10
 
@@ -166,8 +165,8 @@ export class SessionTurn {
       branch.prompt === prompt.follows &&
       holder?.domain === domain &&
       holder.items === branch.prompt.count &&
-      holder.lifetimeMs === cacheLifetimeMs(target, nothing)
-    return cacheLifetimeMs(target, isSearched ? prompt.unread : bytes)
+      holder.lifetimeMs === cacheLifetimeMs(target, bytes, bytes.length)
+    return cacheLifetimeMs(target, bytes, isSearched ? prompt.unreadFrom : 0)
   }
 
   /** The answer ended, and this is what its provider counted. */
