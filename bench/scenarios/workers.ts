@@ -43,7 +43,7 @@ export async function measureWorkers(bench: Bench): Promise<Row[]> {
     const figure = 'CPU µs/request'
     const only = (labels: readonly string[]) =>
       new Map([...comparison.values].filter(([label]) => labels.includes(label)))
-    const relativeTo = (other: string, labels: readonly string[], aim = {}): Row[] => {
+    const relativeTo = (other: string, labels: readonly string[], aim: { aimOthersAtMost?: number } = {}): Row[] => {
       const values = only([other, ...labels])
       const rows = compare({ ...comparison, figure, values, reference: other, ...aim })
       return rows.filter(({ gateway }) => gateway !== other)

@@ -235,8 +235,7 @@ export function duplicateKey(members: readonly JsonMember[]): string | undefined
 /**
  * The same JSON text with some members of the top-level object replaced or added (`json` given), or left out
  * (`undefined`), and with these insertions, in order, in the other members. All other bytes stay the same: the provider
- * reads what the caller wrote (contract 11.1, 11.2). It is copied once: another buffer for each request would make the
- * engine collect garbage twice as often.
+ * reads what the caller wrote (contract 11.1, 11.2). It is copied once.
  */
 export function patchMembers(
   bytes: Buffer,
@@ -244,74 +243,84 @@ export function patchMembers(
   changes: Readonly<Record<string, string | undefined>>,
   insertions: readonly JsonInsertion[] = [],
 ): Buffer {
-  const keys = Object.keys(changes)
-  /** The members to write, each once; empty if left out. */
-  const texts = keys.map((key) => writtenMember(key, changes[key]))
-  const parts = partsOf(members, keys, texts)
-  // Exactly as long as the text, so that its memory can be freed when it was sent.
-  const out = Buffer.allocUnsafe(lengthOf(parts, texts, insertions))
+  const parts = partsOf(members, changes)
+  // Exactly the length of the text: `freeBytes` frees no Buffer that is part of a larger one.
+  const out = Buffer.allocUnsafe(lengthOf(parts, insertions))
   out[0] = openBrace
   let end = 1
   let inserted = 0
-  for (let part = 0; part < parts.length; part += 2) {
-    let from = parts[part]!
-    const to = parts[part + 1]!
-    if (part > 0) out[end++] = comma
-    if (from < 0) {
-      end += out.write(texts[to]!, end)
+  for (let index = 0; index < parts.length; index += 1) {
+    const part = parts[index]!
+    if (index > 0) out[end++] = comma
+    if (typeof part === 'string') {
+      end += out.write(part, end)
       continue
     }
-    for (; inserted < insertions.length && insertions[inserted]!.at <= to; inserted += 1) {
+    let { from } = part
+    for (; inserted < insertions.length && insertions[inserted]!.at <= part.to; inserted += 1) {
       const { at, text } = insertions[inserted]!
       // Those before are in a member that was replaced.
       if (at < from) continue
       end += bytes.copy(out, end, from, at)
       // A call for so short a text would take longer.
-      for (let index = 0; index < text.length; index += 1) out[end++] = text.charCodeAt(index)
+      for (let unit = 0; unit < text.length; unit += 1) out[end++] = text.charCodeAt(unit)
       from = at
     }
-    end += bytes.copy(out, end, from, to)
+    end += bytes.copy(out, end, from, part.to)
   }
   out[end] = closeBrace
-  // What was not written is memory that others used before.
-  if (end + 1 !== out.length) throw new Error('insertions are not in order')
+  // A gap would send what this memory held before.
+  if (end + 1 !== out.length) throw new Error('the patched text has another length than computed')
   return out
 }
 
-/**
- * What a patched object consists of, in order and separated by commas, as pairs of numbers: where bytes that stay begin and
- * end, or -1 and the index of a text.
- */
-function partsOf(members: readonly JsonMember[], keys: readonly string[], texts: readonly string[]): readonly number[] {
-  const parts: number[] = []
-  const isWritten: boolean[] = []
-  const write = (index: number): void => {
-    if (texts[index] !== '' && isWritten[index] !== true) parts.push(-1, index)
-    isWritten[index] = true
-  }
-  let stays = false
+/** Bytes of the original that stay. */
+interface Span {
+  readonly from: number
+  to: number
+}
+
+/** The parts of a patched object, in order: changed members as text, each once, and spans of the original. */
+function partsOf(
+  members: readonly JsonMember[],
+  changes: Readonly<Record<string, string | undefined>>,
+): readonly (string | Span)[] {
+  const parts: (string | Span)[] = []
+  const pending = Object.keys(changes)
+  let span: Span | undefined
   for (let at = 0; at < members.length; at += 1) {
     const { key, keyStart, valueEnd } = members[at]!
-    const index = keys.indexOf(key)
-    if (index >= 0) write(index)
-    else if (stays) parts[parts.length - 1] = valueEnd
-    else parts.push(keyStart, valueEnd)
-    stays = index < 0
+    if (!Object.hasOwn(changes, key)) {
+      if (span === undefined) parts.push((span = { from: keyStart, to: valueEnd }))
+      else span.to = valueEnd
+      continue
+    }
+    span = undefined
+    const index = pending.indexOf(key)
+    const json = changes[key]
+    if (index >= 0 && json !== undefined) parts.push(memberOf(key, json))
+    if (index >= 0) pending.splice(index, 1)
   }
-  for (let index = 0; index < texts.length; index += 1) write(index)
+  for (const key of pending) {
+    const json = changes[key]
+    if (json !== undefined) parts.push(memberOf(key, json))
+  }
   return parts
 }
 
-/** The bytes of a patched object. */
-function lengthOf(parts: readonly number[], texts: readonly string[], insertions: readonly JsonInsertion[]): number {
-  let length = '{}'.length + Math.max(0, parts.length / 2 - 1)
-  for (let part = 0; part < parts.length; part += 2) {
-    const from = parts[part]!
-    const to = parts[part + 1]!
-    length += from < 0 ? Buffer.byteLength(texts[to]!) : to - from
-    for (let index = 0; index < insertions.length; index += 1) {
-      const { at, text } = insertions[index]!
-      if (from >= 0 && at >= from && at <= to) length += text.length
+/** The length of a patched object, in bytes. */
+function lengthOf(parts: readonly (string | Span)[], insertions: readonly JsonInsertion[]): number {
+  let length = '{}'.length + Math.max(0, parts.length - 1)
+  for (let index = 0; index < parts.length; index += 1) {
+    const part = parts[index]!
+    if (typeof part === 'string') {
+      length += Buffer.byteLength(part)
+      continue
+    }
+    length += part.to - part.from
+    for (let inserted = 0; inserted < insertions.length; inserted += 1) {
+      const { at, text } = insertions[inserted]!
+      if (at >= part.from && at <= part.to) length += text.length
     }
   }
   return length
@@ -333,9 +342,9 @@ export function memberText(
   return text + bytes.toString('utf8', from, valueEnd)
 }
 
-/** A member as JSON; empty if it is left out. */
-function writtenMember(key: string, json: string | undefined): string {
-  return json === undefined ? '' : `${JSON.stringify(key)}:${json}`
+/** A member as JSON. */
+function memberOf(key: string, json: string): string {
+  return `${JSON.stringify(key)}:${json}`
 }
 
 /** The UTF-8 bytes of a text as one latin1 character each. */

@@ -62,7 +62,7 @@ export interface KnownKey extends KeyEntry {
 export interface KeyStore {
   /** The entry, or undefined if there is definitely none. */
   find(digest: string): Promise<KeyEntry | undefined>
-  /** A number that changes whenever a key, account, or upstream changes. Must be cheap: it is read every 250 ms. */
+  /** A number that changes whenever a key, account, or upstream changes. Must be cheap: it is read 4 times a second. */
   revision(): Promise<number>
 }
 
@@ -226,8 +226,8 @@ export interface UpstreamHead {
 export interface UpstreamCall {
   /** Whether the provider may have got any of the request; absent if that is unknown. */
   readonly isSent?: boolean
-  /** Whether the answer has ended, and the connection no longer reads the body; absent if that is unknown. */
-  readonly isWritten?: boolean
+  /** Whether the answer has ended and the whole request was flushed, so its body may be freed; absent if unknown. */
+  readonly isFlushed?: boolean
   /** Stops reading, which slows the provider down (contract 9.12). */
   pause(): void
   resume(): void

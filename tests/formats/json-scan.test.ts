@@ -175,7 +175,7 @@ describe('replacing members', () => {
     )
   })
 
-  test('a large result is exactly as long as its memory, so that it can be freed', () => {
+  test('a large result fills its memory exactly, so that it can be freed', () => {
     const text = 'ü'.repeat(100_000)
     const bytes = Buffer.from(JSON.stringify({ model: 'm', messages: [text], stream: true }))
     const changes = { model: '"longer"', stream: undefined, added: '"ü"' }

@@ -5,7 +5,7 @@ import { until } from '../providers/support.ts'
 import type { Service } from '../service.ts'
 import { shareService } from '../shared-service.ts'
 
-/** Larger than one read from a socket, so that the body is a Buffer of its own. */
+/** Large enough to arrive in several reads. */
 const content = 'All of the words that an agent has read so far. '.repeat(4_000)
 const share = shareService({ formats: ['openai-chat', 'openai-chat'] })
 let service: Service

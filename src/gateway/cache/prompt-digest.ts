@@ -64,7 +64,7 @@ export class ReadPrompt implements PromptDigest {
   readonly ends: PromptDigest['ends']
   /** The longest earlier prompt that the body seems to continue: digests were taken from it (see `digestPrompt`). */
   readonly follows: PromptDigest | undefined
-  /** Where the bytes after it begin; 0 if there is none. */
+  /** The offset in the body where the part after `follows` begins; 0 without `follows`. */
   readonly unreadFrom: number
   /** The items are the turns from `#first` on. */
   readonly #turns: readonly Turn[]

@@ -165,6 +165,7 @@ export class SessionTurn {
       branch.prompt === prompt.follows &&
       holder?.domain === domain &&
       holder.items === branch.prompt.count &&
+      // From the end: the lifetime without any setting in the body.
       holder.lifetimeMs === cacheLifetimeMs(target, bytes, bytes.length)
     return cacheLifetimeMs(target, bytes, isSearched ? prompt.unreadFrom : 0)
   }

@@ -318,23 +318,22 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
 
   #end(last: string | Buffer): void {
     this.#close()
+    if (this.lane.hasContent) this.#freeBody()
     if (this.#flow !== undefined) {
-      this.#freeBody()
       this.observer?.ended()
       return this.#flow.ended(last)
     }
     if (typeof last === 'string') this.#held += last
     else this.#whole = last
     if (this.lane.hasContent) {
-      this.#freeBody()
       this.#ready()
       this.observer?.ended()
     } else this.#fail(new UpstreamError('broken'))
   }
 
-  /** After a complete answer, nobody sends the body again. A large one is not left to the garbage collector (decision 67). */
+  /** Frees the body after a complete answer: it will not be sent again (decision 67). */
   #freeBody(): void {
-    if (this.#call?.isWritten === true && this.#body instanceof Buffer) freeBytes(this.#body)
+    if (this.#call?.isFlushed === true && this.#body instanceof Buffer) freeBytes(this.#body)
     this.#body = undefined
   }
 
@@ -384,8 +383,8 @@ export class AttemptRun<Target extends CallTarget = CallTarget> implements Upstr
 
   /** Buffers what arrives before content, without comments. Too much of it breaks the attempt. */
   #keepEarly(chunk: Buffer): void {
-    const { alive, waiting } = this.lane
-    if (this.#early.add(chunk, alive, waiting > 0, this.#body?.length ?? 0)) this.stop(new UpstreamError('broken'))
+    this.#early.add(chunk, this.lane)
+    if (this.#early.isTooLong(this.#body?.length ?? 0)) this.stop(new UpstreamError('broken'))
   }
 }
 

@@ -1,8 +1,9 @@
 import { TextBuffer } from '../../formats/text-buffer.ts'
+import type { Lane } from '../lanes/lane.ts'
 
-/** Bytes that a stream may send before its first content (contract 9.13), without comments, */
+/** The limit on a stream before its first content, in bytes without comments (contract 9.13). */
 const maxBytes = 256 * 1024
-/** plus this many times the size of the request: the first events of a response repeat its instructions and tools. */
+/** The limit grows by this many times the request's length: the first events repeat its instructions and tools. */
 const requestEchoes = 3
 
 /** What a stream sent before its first content, for another lane to read again. */
@@ -13,17 +14,19 @@ export class EarlyStream {
   /** Whether `#events` ends within an event or a comment: what follows is then part of it. */
   #isOpen = false
 
-  /**
-   * Adds a chunk, without its comments. `isEvent`: it had an event. `isOpen`: it ends within one, or within a comment.
-   * Returns whether that is too much for a request of so many bytes.
-   */
-  add(chunk: Buffer, isEvent: boolean, isOpen: boolean, requestBytes: number): boolean {
+  /** Adds a chunk that the lane has read, without its comments. */
+  add(chunk: Buffer, { alive, waiting }: Pick<Lane, 'alive' | 'waiting'>): void {
     this.#incomplete.add(chunk.toString('latin1'))
-    if (isEvent || (this.#isOpen && !isOpen)) {
+    const isOpen = waiting > 0
+    if (alive || (this.#isOpen && !isOpen)) {
       this.#events.add(this.#incomplete.take())
       this.#isOpen = isOpen
     } else if (!isOpen) this.#incomplete.take()
-    return this.#events.length + this.#incomplete.length > maxBytes + requestEchoes * requestBytes
+  }
+
+  /** Whether this is too much for a request of this length. */
+  isTooLong(requestLength: number): boolean {
+    return this.#events.length + this.#incomplete.length > maxBytes + requestEchoes * requestLength
   }
 
   take(): string {

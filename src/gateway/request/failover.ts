@@ -309,8 +309,8 @@ export class Failover implements AnswerSource {
     for (;;) {
       if (this.#faster !== undefined) throw new UpstreamError('cancelled')
       const { backend: endpoint, body } = written
-      // Once it was answered, its memory may be free.
-      const isCached = this.#options.session === undefined || isCacheable(endpoint, body)
+      // Before the call: a complete answer frees the body.
+      const cacheable = this.#options.session === undefined || isCacheable(endpoint, body)
       const run = this.#start(endpoint)
       const trace = this.#options.request.trace?.attempt(endpoint)
       try {
@@ -343,7 +343,7 @@ export class Failover implements AnswerSource {
         return this.#failures.errorAfter(backend, error, this.retryCount)
       }
       again?.learn()
-      this.#isCacheable = isCached
+      this.#isCacheable = cacheable
       this.#end(run, trace)
       return run
     }

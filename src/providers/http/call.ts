@@ -44,7 +44,7 @@ export class Call implements UpstreamCall, PooledCall {
   /** Whether a byte of the answer has arrived. */
   #answering = false
   #replayed = false
-  isWritten = false
+  #isFlushed = false
   #sentAtMs: number | undefined
 
   constructor(options: CallOptions, pool: Pool, request: UpstreamRequest, listener: UpstreamListener) {
@@ -56,6 +56,10 @@ export class Call implements UpstreamCall, PooledCall {
 
   get isSent(): boolean {
     return this.#sentAtMs !== undefined
+  }
+
+  get isFlushed(): boolean {
+    return this.#isFlushed
   }
 
   start(connection: Connection): void {
@@ -137,9 +141,9 @@ export class Call implements UpstreamCall, PooledCall {
     this.#listener.onData(chunk)
   }
 
-  onAnswerEnd(isWritten: boolean): void {
+  onAnswerEnd(isFlushed: boolean): void {
     this.#connection = undefined
-    this.isWritten = isWritten
+    this.#isFlushed = isFlushed
     if (this.#ended) return
     this.#ended = true
     this.#listener.onEnd()

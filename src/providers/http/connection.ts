@@ -15,8 +15,8 @@ export interface CarriedCall extends Omit<AnswerListener, 'onAnswerEnd'> {
   onConnected(socket: Socket, isReused: boolean): void
   /** A byte of the answer, or of something else in its place, has arrived. */
   onAnswering(): void
-  /** `isWritten`: the connection no longer reads the request's bytes. */
-  onAnswerEnd(isWritten: boolean): void
+  /** `isFlushed`: the socket has no unsent bytes of the request. */
+  onAnswerEnd(isFlushed: boolean): void
   onLost(loss: Loss): void
 }
 
@@ -102,11 +102,11 @@ export class Connection implements AnswerListener {
     const socket = this.#socket
     if (call === undefined || socket === undefined) return
     this.#call = undefined
-    // Otherwise the peer would read the rest of the request as another one.
-    const isWritten = socket.writableLength === 0
+    const isFlushed = socket.writableLength === 0
     this.served += 1
     const idleMs = Math.min(keepAliveMs, (this.#parser.peerKeepAliveMs ?? keepAliveMs) - beforePeerMs)
-    if (this.#parser.keepAlive && isWritten && idleMs > 0) {
+    // A connection with unsent bytes is not reused: the peer would read them as the next request.
+    if (this.#parser.keepAlive && isFlushed && idleMs > 0) {
       this.goodUntilMs = this.#clock.monotonicMs() + idleMs
       if (socket.isPaused()) socket.resume()
       this.#owner.release(this)
@@ -114,7 +114,7 @@ export class Connection implements AnswerListener {
       this.#drop()
     }
     try {
-      call.onAnswerEnd(isWritten)
+      call.onAnswerEnd(isFlushed)
     } catch (error) {
       // Must not propagate into the reader of this connection, which may already carry another call.
       this.#onBug(error)

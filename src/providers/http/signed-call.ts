@@ -39,8 +39,8 @@ export class SignedCall implements UpstreamCall {
     return this.#call !== undefined && this.#call.isSent !== false
   }
 
-  get isWritten(): boolean {
-    return this.#call?.isWritten === true
+  get isFlushed(): boolean {
+    return this.#call?.isFlushed === true
   }
 
   pause(): void {

@@ -31,7 +31,7 @@ function begin(
     paused: 0,
     aborted: 0,
     isSent: undefined as boolean | undefined,
-    isWritten: undefined as boolean | undefined,
+    isFlushed: undefined as boolean | undefined,
   }
   const backend = {
     id: 'b',
@@ -42,8 +42,8 @@ function begin(
       get isSent() {
         return calls.isSent
       },
-      get isWritten() {
-        return calls.isWritten
+      get isFlushed() {
+        return calls.isFlushed
       },
       pause: () => void (calls.paused += 1),
       resume: () => {},
@@ -96,12 +96,12 @@ describe('a call that waited for a connection', () => {
 })
 
 describe('the memory of the body', () => {
-  const answered = (isWritten: boolean | undefined, events: string): Buffer => {
+  const answered = (isFlushed: boolean | undefined, events: string): Buffer => {
     const body = Buffer.alloc(100_000)
     const { run, calls } = begin(body)
     run.onHead(streamHead)
     run.onData(Buffer.from(events))
-    calls.isWritten = isWritten
+    calls.isFlushed = isFlushed
     run.onEnd()
     return body
   }
@@ -109,10 +109,15 @@ describe('the memory of the body', () => {
   test.each([
     ['freed after a complete answer', true, opening + delta('x') + ending(success), 0],
     ['kept if the connection may still read it', false, opening + delta('x') + ending(success), 100_000],
-    ['kept if that is unknown', undefined, opening + delta('x') + ending(success), 100_000],
+    [
+      'kept if the call does not say whether it was flushed',
+      undefined,
+      opening + delta('x') + ending(success),
+      100_000,
+    ],
     ['kept if the answer is incomplete, because it may be sent again', true, opening, 100_000],
-  ] as const)('is %s', (_, isWritten, events, left) => {
-    expect(answered(isWritten, events).byteLength).toBe(left)
+  ] as const)('is %s', (_, isFlushed, events, left) => {
+    expect(answered(isFlushed, events).byteLength).toBe(left)
   })
 })
 

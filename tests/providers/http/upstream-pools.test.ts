@@ -95,21 +95,21 @@ describe('the limit on connections', () => {
 describe('a large body', () => {
   const body = Buffer.from(JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(16 * 1024 * 1024) }] }))
 
-  test('was written if the provider read it before it answered', async () => {
+  test('is flushed if the provider reads it before it answers', async () => {
     const { baseUrl } = await serveHttp((request, response) => {
       request.resume().on('end', () => response.end('{}'))
     })
     const { steps, call } = await run(openBackend(openPools(), baseUrl), body)
-    expect([steps, call.isWritten]).toEqual([['head', 'data', 'end'], true])
+    expect([steps, call.isFlushed]).toEqual([['head', 'data', 'end'], true])
   })
 
-  test('is still being written if the provider answers first', async () => {
+  test('is not flushed if the provider answers first', async () => {
     const { baseUrl } = await serveHttp((request, response) => {
       request.pause()
       response.end('{}')
     })
     const { steps, call } = await run(openBackend(openPools(), baseUrl), body)
-    expect([steps, call.isWritten]).toEqual([['head', 'data', 'end'], false])
+    expect([steps, call.isFlushed]).toEqual([['head', 'data', 'end'], false])
   })
 })
 
