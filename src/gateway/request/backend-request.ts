@@ -15,6 +15,9 @@ import { cacheRequestFor } from '../cache/provider-cache.ts'
 import type { Backend, ModelRequest } from '../ports.ts'
 import type { LearnedLimits } from '../routing/learned-limits.ts'
 
+/** Longer bodies are encoded once, and their memory is freed after the answer (decision 67). */
+const largeText = 32 * 1024
+
 export interface BackendRequestDeps {
   readonly formats: Formats
   readonly learned: LearnedLimits
@@ -151,14 +154,15 @@ function writeTranslated(
   conversation: Conversation,
   { formats, learned }: Pick<BackendRequestDeps, 'formats' | 'learned'>,
   options: WriteOptions,
-): string {
+): Uint8Array | string {
   const { issuer, format } = backend
   const provider = formats(format)
   if (provider.parsesArguments === true) assertSimpleCalls(conversation)
   const target = targetFor(backend, conversation, learned, options)
   const written = provider.writeRequest(withStableTools(unmarkConversation(conversation, issuer)), target)
   if (backend.isManaged) assertManagedScope(written)
-  return JSON.stringify(written)
+  const text = JSON.stringify(written)
+  return text.length < largeText ? text : Buffer.from(text)
 }
 
 /** The arguments of all tool calls have the limits of a body. @throws ServiceError `invalid_request` (contract 30.8) */
