@@ -3,6 +3,7 @@ import type { Conversation } from '../../domain/conversation.ts'
 import type { EventLog } from '../../domain/events.ts'
 import { sessionIdPrefix } from '../../domain/session-costs.ts'
 import { BoundedMap } from '../../runtime/bounded-map.ts'
+import { textChecksum } from '../../runtime/checksum.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { errorName } from '../../runtime/describe-bug.ts'
 import { hourMs } from '../../runtime/durations.ts'
@@ -29,7 +30,7 @@ const pauseMs = 1_000
 const maxLookups = 64
 /** Names whose digests are remembered, of all accounts: computing one takes longer than all other steps of a lookup. */
 const maxNames = 2_000
-/** Sessions remembered per name: the same name in several profiles or, rarely, accounts. */
+/** Sessions remembered per checksum of a name: the same name in several profiles or, rarely, accounts. */
 const maxOfName = 8
 /** `User-Agent`s whose families are remembered: ten patterns are tried for each new one. */
 const maxClients = 100
@@ -57,6 +58,7 @@ export interface SessionRequest {
 
 /** A session that has a name, with whose it is. */
 interface NamedSession extends Pick<SessionRequest, 'accountId' | 'profile'> {
+  readonly name: string
   readonly session: SessionKey
 }
 
@@ -64,7 +66,8 @@ interface NamedSession extends Pick<SessionRequest, 'accountId' | 'profile'> {
 export class CacheSessions implements AsyncDisposable {
   readonly #deps: CacheSessionsDeps
   readonly #table = new SessionTable()
-  readonly #names = new BoundedMap<string, NamedSession[]>(maxNames)
+  /** By the checksum of the name: with a text that is new in each request as its key, a map takes ten times as long. */
+  readonly #names = new BoundedMap<number, NamedSession[]>(maxNames)
   readonly #clients = new BoundedMap<string, ClientFamily>(maxClients)
   readonly #writer: SessionWriter | undefined
   readonly #memoryDeps: TurnMemoryDeps
@@ -116,14 +119,22 @@ export class CacheSessions implements AsyncDisposable {
       const opening = digest.of(JSON.stringify([accountId, profile, identity.texts]))
       return { isNamed: false, digest: opening, id: sessionIdPrefix + opening }
     }
+    const { name } = identity
     const isNamed = identity.kind === 'named'
+    const place = textChecksum(name)
     // Not one joined key: building it would cost every turn.
-    const known = this.#names.get(identity.name) ?? []
+    const known = this.#names.get(place) ?? []
     for (const one of known)
-      if (one.accountId === accountId && one.profile === profile && one.session.isNamed === isNamed) return one.session
-    const name = digest.of(JSON.stringify([accountId, identity.name]))
-    const session = { isNamed, digest: `${named}${name} ${profile}`, id: sessionIdPrefix + name }
-    this.#names.set(identity.name, [{ accountId, profile, session }, ...known.slice(0, maxOfName - 1)])
+      if (
+        one.name === name &&
+        one.accountId === accountId &&
+        one.profile === profile &&
+        one.session.isNamed === isNamed
+      )
+        return one.session
+    const digested = digest.of(JSON.stringify([accountId, name]))
+    const session = { isNamed, digest: `${named}${digested} ${profile}`, id: sessionIdPrefix + digested }
+    this.#names.set(place, [{ name, accountId, profile, session }, ...known.slice(0, maxOfName - 1)])
     return session
   }
 

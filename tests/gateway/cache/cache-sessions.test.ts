@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { RoutingSort } from '../../../src/domain/routing-policy.ts'
 import type { CacheSessionStore, StoredCacheSession } from '../../../src/gateway/cache/session-store.ts'
+import { textChecksum } from '../../../src/runtime/checksum.ts'
 import {
   AgentSession,
   CacheWorld,
@@ -127,6 +128,17 @@ describe('a session', () => {
     await turn(world, session.next())
     const next = session.next()
     expect(reasonOf(await turn(world, { ...next, accountId: 'acc_2' }))).toBe('first')
+    expect(reasonOf(await turn(world, next))).toBe('hit')
+  })
+
+  test('is not another one whose name has the same checksum', async () => {
+    const [name, other] = ['session 49041', 'session 648320'] as const
+    expect(textChecksum(name)).toBe(textChecksum(other))
+    const world = worldOf()
+    const session = new AgentSession(name)
+    await turn(world, session.next())
+    const next = session.next()
+    expect(reasonOf(await turn(world, { ...next, session: other }))).toBe('first')
     expect(reasonOf(await turn(world, next))).toBe('hit')
   })
 
