@@ -81,19 +81,16 @@ function leastMs(pattern: RegExp, text: string): number {
   return Math.min(...Array.from({ length: 3 }, () => spentMs(pattern, text)))
 }
 
-/** Whether it takes longer every time: once can be a garbage collection. */
-function takesLonger(pattern: RegExp, text: string, ms: number): boolean {
-  return spentMs(pattern, text) > ms && leastMs(pattern, text) > ms
-}
-
-/** The growth of a pattern's time on an input; 1 where that input is no trouble. */
+/** The growth of a pattern's time on an input; 1 where that input is no trouble. Once, a slow match can be a garbage collection. */
 function ratioFor(pattern: RegExp, input: readonly [string, string, string]): number {
-  if (takesLonger(pattern, build(input, fewRepeats * input[1].length), fewMs)) return Infinity
+  const few = build(input, fewRepeats * input[1].length)
+  if (spentMs(pattern, few) > fewMs && leastMs(pattern, few) > fewMs) return Infinity
   const text = build(input, characters)
-  if (takesLonger(pattern, text, certainMs)) return Infinity
-  if (!takesLonger(pattern, text, suspiciousMs)) return 1
-  const longer = build(input, characters * growth)
+  if (spentMs(pattern, text) < suspiciousMs) return 1
   const ms = leastMs(pattern, text)
+  if (ms > certainMs) return Infinity
+  if (ms < suspiciousMs) return 1
+  const longer = build(input, characters * growth)
   return Math.min(spentMs(pattern, longer), spentMs(pattern, longer)) / ms
 }
 

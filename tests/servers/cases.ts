@@ -152,7 +152,7 @@ const idleShare = 0.1
 
 /**
  * Whether the server stops computing within this many windows. They are counted, because a machine that stands still for a
- * second would use up a limit of time. vLLM is busy for one second after every request, however it ended.
+ * second would use up a limit of time. vLLM is busy for one second after every aborted request.
  */
 async function becomesIdle(engine: ServerProcess, withinWindows: number): Promise<boolean> {
   for (let windows = 0; windows < withinWindows; windows += 1) {

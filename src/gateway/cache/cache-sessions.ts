@@ -132,8 +132,8 @@ export class CacheSessions implements AsyncDisposable {
         one.session.isNamed === isNamed
       )
         return one.session
-    const digested = digest.of(JSON.stringify([accountId, name]))
-    const session = { isNamed, digest: `${named}${digested} ${profile}`, id: sessionIdPrefix + digested }
+    const nameDigest = digest.of(JSON.stringify([accountId, name]))
+    const session = { isNamed, digest: `${named}${nameDigest} ${profile}`, id: sessionIdPrefix + nameDigest }
     this.#names.set(place, [{ name, accountId, profile, session }, ...known.slice(0, maxOfName - 1)])
     return session
   }
